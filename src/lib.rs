@@ -1,0 +1,15 @@
+//! Forecourt: the reverse-proxy ingress gateway in front of A2A dealer agents.
+//!
+//! This file is the map of the house and holds its one feature gate. Rooms import only from
+//! storeys below their own; rooms on one storey never import each other (`tests/it/architecture.rs`
+//! enforces it).
+//!
+//! | storey | room | what stands there |
+//! |---|---|---|
+//! | 0 | [`protocol`] | the rules: contracts, header judgement, envelopes, refusals. Pure. |
+//! | 1 | [`config`] | text to valid settings, with every problem at once. Pure but for reading files. |
+//!
+//! `protocol` and `config` are the locked core: they compile with `--no-default-features`, that is
+//! without any crate that does I/O.
+
+pub mod protocol;

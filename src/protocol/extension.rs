@@ -1,0 +1,166 @@
+//! Decides what an extension URI is and when a supplied `A2A-Extensions` list contains it.
+//!
+//! Follows A2A 1.0 sections 3.2.6 and 4.6: a comma-separated list over any number of lines,
+//! compared byte for byte. Must never fold case, decode, normalize, or match a prefix.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::protocol::version::trim;
+
+/// The absolute URI of an extension, exactly as callers must name it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ExtensionUri(Box<str>);
+
+/// Why a text cannot be pinned as an extension URI.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ExtensionError {
+    /// No scheme and host.
+    #[error("not an absolute URI")]
+    NotAbsolute,
+    /// A space, control, comma or non-ASCII byte: no member of a header list could ever equal it.
+    #[error("contains a character that cannot stand in a header list")]
+    Character,
+    /// The host ends in `.invalid`: a draft's placeholder.
+    #[error("the host ends in .invalid: drafts must not be deployed")]
+    Invalid,
+    /// The last path segment is `latest`: not a pinned version.
+    #[error("the last segment is `latest`: pin a version")]
+    Latest,
+}
+
+impl ExtensionUri {
+    /// The URI as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether a member of any of the lines is exactly this URI.
+    #[must_use]
+    pub fn is_listed<'a>(&self, lines: impl IntoIterator<Item = &'a [u8]>) -> bool {
+        lines
+            .into_iter()
+            .any(|line| members(line).any(|member| member == self.0.as_bytes()))
+    }
+}
+
+/// The members of one list line: trimmed, empty ones skipped.
+pub fn members(line: &[u8]) -> impl Iterator<Item = &[u8]> {
+    line.split(|byte| *byte == b',')
+        .map(trim)
+        .filter(|member| !member.is_empty())
+}
+
+impl FromStr for ExtensionUri {
+    type Err = ExtensionError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if !text
+            .bytes()
+            .all(|byte| byte.is_ascii_graphic() && byte != b',')
+        {
+            return Err(ExtensionError::Character);
+        }
+        let (scheme, rest) = text.split_once("://").ok_or(ExtensionError::NotAbsolute)?;
+        let mut scheme_bytes = scheme.bytes();
+        let scheme_is_valid = scheme_bytes
+            .next()
+            .is_some_and(|byte| byte.is_ascii_alphabetic())
+            && scheme_bytes.all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte));
+        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        let host_and_port = authority
+            .rsplit_once('@')
+            .map_or(authority, |(_, host)| host);
+        let host = match host_and_port.rsplit_once(':') {
+            Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
+            _ => host_and_port,
+        };
+        if !scheme_is_valid || host.is_empty() {
+            return Err(ExtensionError::NotAbsolute);
+        }
+        let host = host.trim_end_matches('.').to_ascii_lowercase();
+        if host == "invalid" || host.ends_with(".invalid") {
+            return Err(ExtensionError::Invalid);
+        }
+        let path = rest.get(authority.len()..).unwrap_or_default();
+        let path = path.split(['?', '#']).next().unwrap_or_default();
+        let last = path.trim_end_matches('/').rsplit('/').next();
+        if last.is_some_and(|segment| segment.eq_ignore_ascii_case("latest")) {
+            return Err(ExtensionError::Latest);
+        }
+        Ok(Self(text.into()))
+    }
+}
+
+impl fmt::Display for ExtensionUri {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const V3: &str = "https://autoagentprotocol.org/extensions/aap/v3.0";
+
+    fn listed(lines: &[&str]) -> bool {
+        let uri: ExtensionUri = V3.parse().unwrap();
+        uri.is_listed(lines.iter().map(|line| line.as_bytes()))
+    }
+
+    #[test]
+    fn finds_the_exact_member_on_any_line() {
+        assert!(listed(&[V3]));
+        assert!(listed(&["https://ext.example/other/v1", V3]));
+        assert!(listed(&[&format!(",, \thttps://é.example ,{V3}\t,")]));
+    }
+
+    #[test]
+    fn near_misses_are_no_match() {
+        for miss in [
+            "",
+            ",",
+            "https://autoagentprotocol.org/extensions/aap/v3.0/",
+            "https://AutoAgentProtocol.org/extensions/aap/v3.0",
+            "https://autoagentprotocol.org/extensions/aap/v3.01",
+            "https://autoagentprotocol.org/extensions/aap/v3%2E0",
+            "\"https://autoagentprotocol.org/extensions/aap/v3.0\"",
+            "https://autoagentprotocol.org/extensions/aap/v3.0;q=1",
+        ] {
+            assert!(!listed(&[miss]), "{miss:?}");
+        }
+    }
+
+    #[test]
+    fn drafts_and_relative_uris_cannot_be_pinned() {
+        use ExtensionError::{Character, Invalid, Latest, NotAbsolute};
+        for (text, why) in [
+            ("https://aap.invalid/v2", Invalid),
+            ("https://AAP.INVALID:8443/v2", Invalid),
+            ("https://aap.invalid./v2", Invalid),
+            ("https://user@aap.invalid/v2", Invalid),
+            ("https://aap.example/extensions/latest", Latest),
+            ("https://aap.example/extensions/latest/", Latest),
+            ("https://aap.example/extensions/Latest?x=1", Latest),
+            ("extensions/aap/v3.0", NotAbsolute),
+            ("https:///v3", NotAbsolute),
+            ("", NotAbsolute),
+            ("1http://a/b", NotAbsolute),
+            ("https://a.example/v1,v2", Character),
+            ("https://a.example/ v1", Character),
+            ("https://é.example/v1", Character),
+        ] {
+            assert_eq!(text.parse::<ExtensionUri>(), Err(why), "{text}");
+        }
+        for good in [
+            "https://invalid.example/v1",
+            "https://a.example/latest/v1",
+            "https://a.example",
+            "http://[::1]:8080/v1",
+        ] {
+            assert!(good.parse::<ExtensionUri>().is_ok(), "{good}");
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! The locked core: what A2A and AAP say, as pure functions over bytes and tables.
+//!
+//! Three doors: `peek` reads a JSON-RPC envelope, `judge` holds the supplied headers to a contract,
+//! `render` spells a refusal in that contract's dialect.
+//!
+//! Nothing in this room does I/O, reads a clock, draws randomness, logs, or is async. Time and
+//! identifiers come in as a stamp. No contract is known by name in code: the published ones are
+//! rows of a table ([`releases`]), and an operator's own is the same type.
+
+pub mod contract;
+pub mod extension;
+pub mod outcome;
+pub mod releases;
+pub mod status;
+pub mod step;
+pub mod version;
+
+pub use contract::{Absence, Contract, Dialect, Violations};
+pub use extension::ExtensionUri;
+pub use outcome::Outcome;
+pub use status::HttpStatus;
+pub use step::{Step, Steps};
+pub use version::Version;
