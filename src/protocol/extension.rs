@@ -6,11 +6,17 @@
 use std::fmt;
 use std::str::FromStr;
 
+use http::HeaderValue;
+
 use crate::protocol::version::trim;
 
 /// The absolute URI of an extension, exactly as callers must name it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct ExtensionUri(Box<str>);
+pub struct ExtensionUri {
+    text: Box<str>,
+    /// The same bytes, made once so that filling in the header copies nothing.
+    value: HeaderValue,
+}
 
 /// Why a text cannot be pinned as an extension URI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -33,7 +39,13 @@ impl ExtensionUri {
     /// The URI as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
-        &self.0
+        &self.text
+    }
+
+    /// The URI as the value of a header field.
+    #[must_use]
+    pub const fn value(&self) -> &HeaderValue {
+        &self.value
     }
 
     /// Whether a member of any of the lines is exactly this URI.
@@ -41,7 +53,7 @@ impl ExtensionUri {
     pub fn is_listed<'a>(&self, lines: impl IntoIterator<Item = &'a [u8]>) -> bool {
         lines
             .into_iter()
-            .any(|line| members(line).any(|member| member == self.0.as_bytes()))
+            .any(|line| members(line).any(|member| member == self.text.as_bytes()))
     }
 }
 
@@ -89,13 +101,17 @@ impl FromStr for ExtensionUri {
         if last.is_some_and(|segment| segment.eq_ignore_ascii_case("latest")) {
             return Err(ExtensionError::Latest);
         }
-        Ok(Self(text.into()))
+        let value = HeaderValue::from_str(text).map_err(|_| ExtensionError::Character)?;
+        Ok(Self {
+            text: text.into(),
+            value,
+        })
     }
 }
 
 impl fmt::Display for ExtensionUri {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.text)
     }
 }
 

@@ -8,16 +8,29 @@
 //! rows of a table ([`releases`]), and an operator's own is the same type.
 
 pub mod contract;
+pub mod dialect;
+pub mod envelope;
 pub mod extension;
+pub mod headers;
+pub mod json;
+pub mod judge;
+pub mod method;
 pub mod outcome;
+pub mod query;
+pub mod refusal;
 pub mod releases;
 pub mod status;
 pub mod step;
 pub mod version;
 
 pub use contract::{Absence, Contract, Dialect, Violations};
+pub use dialect::{Answer, Stamp, render};
+pub use envelope::{Envelope, Id, Unreadable, peek};
 pub use extension::ExtensionUri;
+pub use headers::Supplied;
+pub use judge::{Activation, Verdict, judge};
 pub use outcome::Outcome;
+pub use refusal::{Failure, Refusal};
 pub use status::HttpStatus;
 pub use step::{Step, Steps};
 pub use version::Version;

@@ -6,6 +6,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use http::HeaderValue;
+
 /// What an empty `A2A-Version` means (A2A 1.0 section 3.6.2).
 pub const EMPTY_MEANS: &str = "0.3";
 
@@ -14,7 +16,11 @@ pub const EMPTY_MEANS: &str = "0.3";
 /// Kept as text: the grammar allows no leading zeros, so equal versions are equal bytes, and a
 /// number of any length needs no integer type.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Version(Box<str>);
+pub struct Version {
+    text: Box<str>,
+    /// The same bytes, made once so that filling in the header copies nothing.
+    value: HeaderValue,
+}
 
 /// Why a text is not a version an endpoint can be pinned to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -31,7 +37,13 @@ impl Version {
     /// The version as `Major.Minor`.
     #[must_use]
     pub fn as_str(&self) -> &str {
-        &self.0
+        &self.text
+    }
+
+    /// The version as the value of a header field.
+    #[must_use]
+    pub const fn value(&self) -> &HeaderValue {
+        &self.value
     }
 
     /// Whether one supplied header value names this version.
@@ -41,15 +53,15 @@ impl Version {
     pub fn is_named_by(&self, supplied: &[u8]) -> bool {
         let supplied = trim(supplied);
         if supplied.is_empty() {
-            return self.0.as_bytes() == EMPTY_MEANS.as_bytes();
+            return self.text.as_bytes() == EMPTY_MEANS.as_bytes();
         }
-        major_minor(supplied).is_some_and(|named| named == self.0.as_bytes())
+        major_minor(supplied).is_some_and(|named| named == self.text.as_bytes())
     }
 
     /// Whether this version is older than 1.0, the first with today's method names.
     #[must_use]
     pub fn is_before_1_0(&self) -> bool {
-        self.0.starts_with("0.")
+        self.text.starts_with("0.")
     }
 }
 
@@ -60,14 +72,17 @@ impl FromStr for Version {
         match major_minor(text.as_bytes()) {
             None => Err(VersionError::Malformed),
             Some(named) if named.len() != text.len() => Err(VersionError::Patch),
-            Some(_) => Ok(Self(text.into())),
+            Some(_) => Ok(Self {
+                text: text.into(),
+                value: HeaderValue::from_str(text).map_err(|_| VersionError::Malformed)?,
+            }),
         }
     }
 }
 
 impl fmt::Display for Version {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.text)
     }
 }
 

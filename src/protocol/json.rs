@@ -1,0 +1,526 @@
+//! Decides whether bytes are one JSON text (RFC 8259), and walks it once without building a tree.
+//!
+//! The whole text is checked: what this scanner accepts, `serde_json` accepts, and the other way
+//! round (a property test holds them together). Nesting is bounded by [`MAX_DEPTH`]; skipping a
+//! value uses no recursion. Must never answer from a text it has not read to its end.
+
+use std::borrow::Cow;
+
+/// The deepest nesting accepted; the top level is 1 (**our reading**).
+pub const MAX_DEPTH: u32 = 128;
+
+/// The text is not JSON, or is nested too deep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Malformed;
+
+/// The result of a scanning step.
+pub type Scan<T> = Result<T, Malformed>;
+
+/// The raw text of one JSON value, exactly as it stood.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Raw<'a>(&'a str);
+
+impl<'a> Raw<'a> {
+    /// The text `null`.
+    pub const NULL: Raw<'static> = Raw("null");
+
+    /// The JSON text itself.
+    #[must_use]
+    pub const fn as_str(self) -> &'a str {
+        self.0
+    }
+
+    /// The decoded text, when the value is a string that decodes to Unicode.
+    #[must_use]
+    pub fn text(self) -> Option<Cow<'a, str>> {
+        let inner = self.0.strip_prefix('"')?.strip_suffix('"')?;
+        if memchr::memchr(b'\\', inner.as_bytes()).is_none() {
+            return Some(Cow::Borrowed(inner));
+        }
+        serde_json::from_str::<String>(self.0).ok().map(Cow::Owned)
+    }
+
+    /// The first byte, which tells the kind of a valid JSON value.
+    #[must_use]
+    pub fn kind(self) -> Kind {
+        match self.0.as_bytes() {
+            [b'"', ..] => Kind::String,
+            [b'{', ..] => Kind::Object,
+            [b'[', ..] => Kind::Array,
+            [b't' | b'f', ..] => Kind::Boolean,
+            [b'n', ..] => Kind::Null,
+            _ => Kind::Number,
+        }
+    }
+
+    /// Whether the value is this exact string.
+    #[must_use]
+    pub fn is(self, wanted: &str) -> bool {
+        self.text().is_some_and(|text| text == wanted)
+    }
+}
+
+/// The kinds of JSON value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A string.
+    String,
+    /// A number.
+    Number,
+    /// `true` or `false`.
+    Boolean,
+    /// `null`.
+    Null,
+    /// An object.
+    Object,
+    /// An array.
+    Array,
+}
+
+/// A place in a JSON text.
+#[derive(Debug)]
+pub struct Scanner<'a> {
+    text: &'a str,
+    bytes: &'a [u8],
+    at: usize,
+    depth: u32,
+}
+
+impl<'a> Scanner<'a> {
+    /// Starts at the beginning of a text.
+    #[must_use]
+    pub const fn new(text: &'a str) -> Self {
+        Self {
+            text,
+            bytes: text.as_bytes(),
+            at: 0,
+            depth: 0,
+        }
+    }
+
+    /// The first byte of the next value; nothing is consumed but white space.
+    ///
+    /// # Errors
+    /// The text ends here.
+    pub fn peek(&mut self) -> Scan<u8> {
+        self.white_space();
+        self.bytes.get(self.at).copied().ok_or(Malformed)
+    }
+
+    /// Requires that nothing but white space follows.
+    ///
+    /// # Errors
+    /// Something follows.
+    pub fn end(&mut self) -> Scan<()> {
+        self.white_space();
+        if self.at == self.bytes.len() {
+            Ok(())
+        } else {
+            Err(Malformed)
+        }
+    }
+
+    /// Walks the members of the object that starts here. `each` gets every name and must consume
+    /// the value.
+    ///
+    /// # Errors
+    /// Not an object, or malformed.
+    pub fn object(&mut self, mut each: impl FnMut(&mut Self, Raw<'a>) -> Scan<()>) -> Scan<()> {
+        self.open(b'{')?;
+        if self.peek()? == b'}' {
+            return self.close();
+        }
+        loop {
+            if self.peek()? != b'"' {
+                return Err(Malformed);
+            }
+            let name = self.string()?;
+            self.expect(b':')?;
+            each(self, name)?;
+            match self.peek()? {
+                b',' => self.at += 1,
+                b'}' => return self.close(),
+                _ => return Err(Malformed),
+            }
+        }
+    }
+
+    /// Walks the elements of the array that starts here. `each` gets every index and must consume
+    /// the value.
+    ///
+    /// # Errors
+    /// Not an array, or malformed.
+    pub fn array(&mut self, mut each: impl FnMut(&mut Self, usize) -> Scan<()>) -> Scan<()> {
+        self.open(b'[')?;
+        if self.peek()? == b']' {
+            return self.close();
+        }
+        let mut index = 0;
+        loop {
+            each(self, index)?;
+            index += 1;
+            match self.peek()? {
+                b',' => self.at += 1,
+                b']' => return self.close(),
+                _ => return Err(Malformed),
+            }
+        }
+    }
+
+    /// Reads one whole value of any kind and gives its text.
+    ///
+    /// # Errors
+    /// Malformed or nested too deep.
+    pub fn value(&mut self) -> Scan<Raw<'a>> {
+        self.white_space();
+        let start = self.at;
+        // One bit for each container opened here: 1 for an object, 0 for an array.
+        let mut objects: u128 = 0;
+        let outer = self.depth;
+        loop {
+            // A value is due.
+            match self.peek()? {
+                b'{' => {
+                    self.open(b'{')?;
+                    objects = objects << 1 | 1;
+                    if self.peek()? != b'}' {
+                        self.name()?;
+                        continue;
+                    }
+                }
+                b'[' => {
+                    self.open(b'[')?;
+                    objects <<= 1;
+                    if self.peek()? != b']' {
+                        continue;
+                    }
+                }
+                _ => self.scalar()?,
+            }
+            // A value, or an empty container's opening, is done: what follows it?
+            loop {
+                if self.depth == outer {
+                    return self.slice(start);
+                }
+                let in_object = objects & 1 == 1;
+                match (self.peek()?, in_object) {
+                    (b'}', true) | (b']', false) => {
+                        self.close()?;
+                        objects >>= 1;
+                    }
+                    (b',', true) => {
+                        self.at += 1;
+                        if self.peek()? != b'"' {
+                            return Err(Malformed);
+                        }
+                        self.name()?;
+                        break;
+                    }
+                    (b',', false) => {
+                        self.at += 1;
+                        break;
+                    }
+                    _ => return Err(Malformed),
+                }
+            }
+        }
+    }
+
+    fn name(&mut self) -> Scan<()> {
+        if self.peek()? != b'"' {
+            return Err(Malformed);
+        }
+        self.string()?;
+        self.expect(b':')
+    }
+
+    fn scalar(&mut self) -> Scan<()> {
+        match self.peek()? {
+            b'"' => self.string().map(drop),
+            b't' => self.literal(b"true"),
+            b'f' => self.literal(b"false"),
+            b'n' => self.literal(b"null"),
+            _ => self.number(),
+        }
+    }
+
+    fn literal(&mut self, word: &[u8]) -> Scan<()> {
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        if rest.starts_with(word) {
+            self.at += word.len();
+            Ok(())
+        } else {
+            Err(Malformed)
+        }
+    }
+
+    fn number(&mut self) -> Scan<()> {
+        if self.here() == Some(b'-') {
+            self.at += 1;
+        }
+        match self.here() {
+            Some(b'0') => self.at += 1,
+            Some(b'1'..=b'9') => self.digits()?,
+            _ => return Err(Malformed),
+        }
+        if self.here() == Some(b'.') {
+            self.at += 1;
+            self.digits()?;
+        }
+        if let Some(b'e' | b'E') = self.here() {
+            self.at += 1;
+            if let Some(b'+' | b'-') = self.here() {
+                self.at += 1;
+            }
+            self.digits()?;
+        }
+        Ok(())
+    }
+
+    fn digits(&mut self) -> Scan<()> {
+        let start = self.at;
+        while let Some(b'0'..=b'9') = self.here() {
+            self.at += 1;
+        }
+        if self.at == start {
+            Err(Malformed)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Reads the string that starts here, quotes included.
+    fn string(&mut self) -> Scan<Raw<'a>> {
+        let start = self.at;
+        self.at += 1;
+        loop {
+            self.plain();
+            match self.here().ok_or(Malformed)? {
+                b'"' => {
+                    self.at += 1;
+                    return self.slice(start);
+                }
+                b'\\' => {
+                    let escape = self.bytes.get(self.at + 1).ok_or(Malformed)?;
+                    self.at += 2;
+                    match escape {
+                        b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => {}
+                        b'u' => {
+                            let digits = self.bytes.get(self.at..self.at + 4).ok_or(Malformed)?;
+                            if !digits.iter().all(u8::is_ascii_hexdigit) {
+                                return Err(Malformed);
+                            }
+                            self.at += 4;
+                        }
+                        _ => return Err(Malformed),
+                    }
+                }
+                _ => return Err(Malformed),
+            }
+        }
+    }
+
+    /// Moves to the next quote, backslash or control byte, eight bytes at a time.
+    fn plain(&mut self) {
+        const ONES: u64 = 0x0101_0101_0101_0101;
+        const HIGHS: u64 = 0x8080_8080_8080_8080;
+        let zero_byte = |word: u64| word.wrapping_sub(ONES) & !word & HIGHS;
+        while let Some((chunk, _)) = self
+            .bytes
+            .get(self.at..)
+            .and_then(<[u8]>::split_first_chunk::<8>)
+        {
+            let word = u64::from_le_bytes(*chunk);
+            let control = word.wrapping_sub(ONES * 0x20) & !word & HIGHS;
+            let stop = control
+                | zero_byte(word ^ (ONES * u64::from(b'"')))
+                | zero_byte(word ^ (ONES * u64::from(b'\\')));
+            if stop != 0 {
+                // The lowest marked byte is exact; only bytes above it can be marked falsely.
+                self.at += (stop.trailing_zeros() / 8) as usize;
+                return;
+            }
+            self.at += 8;
+        }
+        while self
+            .here()
+            .is_some_and(|byte| byte >= 0x20 && byte != b'"' && byte != b'\\')
+        {
+            self.at += 1;
+        }
+    }
+
+    fn open(&mut self, bracket: u8) -> Scan<()> {
+        self.expect(bracket)?;
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            Err(Malformed)
+        } else {
+            Ok(())
+        }
+    }
+
+    fn close(&mut self) -> Scan<()> {
+        self.at += 1;
+        self.depth -= 1;
+        Ok(())
+    }
+
+    fn expect(&mut self, byte: u8) -> Scan<()> {
+        if self.peek()? == byte {
+            self.at += 1;
+            Ok(())
+        } else {
+            Err(Malformed)
+        }
+    }
+
+    fn here(&self) -> Option<u8> {
+        self.bytes.get(self.at).copied()
+    }
+
+    fn white_space(&mut self) {
+        while let Some(b' ' | b'\n' | b'\r' | b'\t') = self.here() {
+            self.at += 1;
+        }
+    }
+
+    fn slice(&self, start: usize) -> Scan<Raw<'a>> {
+        self.text.get(start..self.at).map(Raw).ok_or(Malformed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn accepts(text: &str) -> bool {
+        let mut scanner = Scanner::new(text);
+        scanner.value().is_ok() && scanner.end().is_ok()
+    }
+
+    fn serde_accepts(text: &str) -> bool {
+        serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
+    }
+
+    #[test]
+    fn agrees_with_serde_json_on_edges() {
+        for text in [
+            "null",
+            "true",
+            "false",
+            "tru",
+            "nul",
+            "0",
+            "-0",
+            "01",
+            "-",
+            "1.",
+            "1.0",
+            ".5",
+            "1e5",
+            "1e",
+            "1E+5",
+            "1e+",
+            "+1",
+            "NaN",
+            "\"\"",
+            "\"",
+            "\"a",
+            "\"\\u12\"",
+            "\"\\u12g4\"",
+            "\"\\ud800\"",
+            "\"\\x\"",
+            "\"\t\"",
+            "\"\u{7f}\"",
+            "\"é🚗é🚗é\"",
+            "[]",
+            "[",
+            "]",
+            "[1,]",
+            "[,1]",
+            "[1 2]",
+            "{}",
+            "{",
+            "{\"a\"}",
+            "{\"a\":}",
+            "{\"a\":1,}",
+            "{\"a\":1 \"b\":2}",
+            "{a:1}",
+            "{\"a\":[{},[],{\"b\":[]}]}",
+            "[[1],{\"a\":{}}]",
+            "[}",
+            "{]",
+            "{\"a\":1]",
+            "[1}",
+            " \r\n\t1 ",
+            "1 1",
+            "1,",
+            "",
+            " ",
+            "\u{feff}1",
+            "\u{a0}1",
+            "[1]\u{0}",
+            "{,}",
+            "{\"a\":1,,\"b\":2}",
+            "\"12345678\\",
+            "\"1234567\u{1}\"",
+            "\"12345678\u{1f}901234567\"",
+        ] {
+            assert_eq!(accepts(text), serde_accepts(text), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn nesting_is_bounded_at_the_stated_depth() {
+        for (open, close) in [("[", "]"), ("{\"a\":", "}")] {
+            for (depth, fine) in [
+                (127_usize, true),
+                (128, true),
+                (129, false),
+                (100_000, false),
+            ] {
+                let text = format!("{}1{}", open.repeat(depth), close.repeat(depth));
+                assert_eq!(accepts(&text), fine, "{open} {depth}");
+            }
+        }
+        assert!(accepts(&format!("[{}]", vec!["[[]]"; 1000].join(","))));
+    }
+
+    #[test]
+    fn raw_text_is_kept_and_decoded_on_demand() {
+        let mut scanner = Scanner::new(" \"a\\u0062c\" ");
+        let raw = scanner.value().unwrap();
+        assert_eq!(raw.as_str(), "\"a\\u0062c\"");
+        assert_eq!(raw.text().unwrap(), "abc");
+        assert!(
+            Scanner::new("\"\\ud800\"")
+                .value()
+                .unwrap()
+                .text()
+                .is_none()
+        );
+        assert!(Scanner::new("7").value().unwrap().text().is_none());
+    }
+
+    proptest! {
+        #[test]
+        fn agrees_with_serde_json(text in "[\\[\\]{}\",:\\\\0-9eE+\\-. a-ftrulnbs\u{1}é]{0,24}") {
+            prop_assert_eq!(accepts(&text), serde_accepts(&text));
+        }
+
+        #[test]
+        fn agrees_with_serde_json_on_mutated_documents(
+            at in 0_usize..200, byte in any::<u8>(), cut in 0_usize..220
+        ) {
+            let document = r#"{"jsonrpc":"2.0","id":"r\u00e91","params":{"a":[1,-2.5e3,true,null,{"b":"x\\y"}],"long":"0123456789abcdef\"0123456789"},"method":"SendMessage"}"#;
+            let mut bytes = document.as_bytes().to_vec();
+            if let Some(place) = bytes.get_mut(at) { *place = byte; }
+            bytes.truncate(cut);
+            if let Ok(text) = std::str::from_utf8(&bytes) {
+                prop_assert_eq!(accepts(text), serde_accepts(text));
+            }
+        }
+    }
+}

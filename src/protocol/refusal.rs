@@ -1,0 +1,525 @@
+//! Decides every way the gateway says no: one exhaustive enum of facts.
+//!
+//! A refusal knows no binding and no dialect: `dialect` spells it, `proxy` sends it. It must never
+//! carry an internal address, a path, a stack trace, or a header value that was not sanitized. A
+//! new reason fails to compile until each dialect, label and status knows it.
+
+use std::fmt::Write as _;
+
+use http::StatusCode;
+
+use crate::protocol::headers::{EXTENSIONS_NAME, VERSION_NAME};
+use crate::protocol::outcome::Outcome;
+use crate::protocol::status::Kind;
+use crate::protocol::{ExtensionUri, Version};
+
+/// Why a call is answered by the gateway instead of the dealer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The body is not JSON (JSON-RPC 2.0 section 5.1).
+    ParseError,
+    /// The body is JSON but not one request.
+    InvalidRequest(Flaw),
+    /// The body did not arrive in time.
+    BodyTimeout,
+    /// The body is larger than `limit` bytes.
+    BodyTooLarge {
+        /// The limit, in bytes.
+        limit: u64,
+    },
+    /// A type that is not spoken here.
+    ContentTypeNotSupported(Media),
+    /// `params.tenant` is not the endpoint's.
+    TenantRejected,
+    /// A push notification method where push notifications are off.
+    PushNotificationNotSupported {
+        /// The method asked for.
+        method: Box<str>,
+    },
+    /// A method whose capability is off.
+    UnsupportedOperation {
+        /// The method asked for.
+        method: Box<str>,
+    },
+    /// A method not known here.
+    MethodNotFound {
+        /// The method asked for.
+        method: Box<str>,
+        /// The A2A version that had a method of this name, when it is an older one.
+        older: Option<&'static str>,
+    },
+    /// The pinned extension was not activated (A2A 1.0 section 3.3.4).
+    ExtensionSupportRequired {
+        /// The URI the caller has to list.
+        uri: ExtensionUri,
+    },
+    /// The A2A version is not served here (A2A 1.0 section 3.6).
+    VersionNotSupported {
+        /// What was asked for, sanitized; `None` when the header was absent.
+        requested: Option<Box<str>>,
+        /// The versions served, in configured order.
+        served: Box<[Version]>,
+    },
+    /// Over quota.
+    RateLimited {
+        /// Milliseconds after which the same call is admitted, rounded up.
+        retry_after_ms: u64,
+    },
+    /// The payload breaks its schema; every problem at once.
+    PayloadInvalid {
+        /// The problems, in a stable order; at least one.
+        problems: Box<[Violation]>,
+    },
+    /// The skill is not offered.
+    UnsupportedSkill {
+        /// The skill asked for.
+        skill: Box<str>,
+    },
+    /// Something failed on our side of the caller.
+    Failed {
+        /// What failed.
+        failure: Failure,
+        /// Whether sending the same call again is safe and may help.
+        retryable: bool,
+        /// Milliseconds to wait before that, where known.
+        retry_after_ms: Option<u64>,
+    },
+    /// No or bad credential.
+    Unauthenticated,
+    /// A known caller that is not allowed here.
+    PermissionDenied,
+}
+
+/// Why a JSON text is not one request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flaw {
+    /// A batch: A2A has none.
+    Batch,
+    /// Not an object.
+    NotAnObject,
+    /// No id: A2A has no notifications.
+    NoId,
+    /// The id is a boolean, an object or an array.
+    IdType,
+    /// Two ids.
+    DuplicateId,
+    /// A member that decides something stands twice.
+    DuplicateMember,
+    /// `jsonrpc` is not `"2.0"`.
+    JsonRpcVersion,
+    /// `method` is not a string.
+    Method,
+}
+
+/// Which type was wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Media {
+    /// The HTTP content type is not `application/json`.
+    ContentType,
+    /// The HTTP body is compressed.
+    ContentEncoding,
+    /// The media type of the first part.
+    Part,
+    /// None of the accepted output modes can be produced.
+    OutputModes,
+}
+
+/// What failed. Says whose fault it was and nothing of how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Failure {
+    /// No connection to the dealer.
+    Unreachable,
+    /// The dealer closed the connection.
+    Reset,
+    /// The dealer took too long.
+    Timeout,
+    /// The dealer's answer was not valid HTTP.
+    Invalid,
+    /// A budget of the gateway is used up.
+    Overloaded,
+    /// The gateway is shutting down.
+    Draining,
+    /// The gateway failed.
+    Internal,
+}
+
+/// One problem of a payload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// JSON Pointer, relative to the payload.
+    pub location: Box<str>,
+    /// The schema keyword that failed.
+    pub keyword: Box<str>,
+    /// What is wrong, for a reader.
+    pub error: Box<str>,
+    /// The offending value as JSON text, shortened; contracts up to 1.0 show it.
+    pub received: Option<Box<str>>,
+}
+
+impl Refusal {
+    /// The stable label's outcome.
+    #[must_use]
+    pub const fn outcome(&self) -> Outcome {
+        match self {
+            Self::ParseError => Outcome::ParseError,
+            Self::InvalidRequest(_) | Self::BodyTimeout => Outcome::InvalidRequest,
+            Self::BodyTooLarge { .. } => Outcome::BodyTooLarge,
+            Self::ContentTypeNotSupported(_) => Outcome::ContentTypeNotSupported,
+            Self::TenantRejected => Outcome::TenantRejected,
+            Self::PushNotificationNotSupported { .. } => Outcome::PushNotSupported,
+            Self::UnsupportedOperation { .. } => Outcome::UnsupportedOperation,
+            Self::MethodNotFound { .. } => Outcome::MethodNotFound,
+            Self::ExtensionSupportRequired { .. } => Outcome::ExtensionRequired,
+            Self::VersionNotSupported { .. } => Outcome::VersionNotSupported,
+            Self::RateLimited { .. } => Outcome::RateLimited,
+            Self::PayloadInvalid { .. } => Outcome::PayloadInvalid,
+            Self::UnsupportedSkill { .. } => Outcome::UnsupportedSkill,
+            Self::Failed { failure, .. } => failure.outcome(),
+            Self::Unauthenticated => Outcome::Unauthenticated,
+            Self::PermissionDenied => Outcome::PermissionDenied,
+        }
+    }
+
+    /// The HTTP status of the protocol's `mapped` column.
+    #[must_use]
+    pub const fn mapped_status(&self) -> StatusCode {
+        match self {
+            Self::ParseError
+            | Self::InvalidRequest(_)
+            | Self::TenantRejected
+            | Self::PushNotificationNotSupported { .. }
+            | Self::UnsupportedOperation { .. }
+            | Self::ExtensionSupportRequired { .. }
+            | Self::VersionNotSupported { .. }
+            | Self::PayloadInvalid { .. } => StatusCode::BAD_REQUEST,
+            Self::BodyTimeout => StatusCode::REQUEST_TIMEOUT,
+            Self::BodyTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::ContentTypeNotSupported(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Self::MethodNotFound { .. } | Self::UnsupportedSkill { .. } => StatusCode::NOT_FOUND,
+            Self::RateLimited { .. } => StatusCode::TOO_MANY_REQUESTS,
+            Self::Failed { failure, .. } => failure.mapped_status(),
+            Self::Unauthenticated => StatusCode::UNAUTHORIZED,
+            Self::PermissionDenied => StatusCode::FORBIDDEN,
+        }
+    }
+
+    /// When it was decided, which tells with `http_status` what HTTP status is sent.
+    #[must_use]
+    pub const fn kind(&self) -> Kind {
+        match self {
+            Self::BodyTimeout
+            | Self::BodyTooLarge { .. }
+            | Self::ContentTypeNotSupported(Media::ContentType | Media::ContentEncoding) => {
+                Kind::BeforeBody
+            }
+            Self::Failed { .. } => Kind::Fault,
+            Self::Unauthenticated | Self::PermissionDenied => Kind::Credential,
+            Self::ParseError
+            | Self::InvalidRequest(_)
+            | Self::ContentTypeNotSupported(Media::Part | Media::OutputModes)
+            | Self::TenantRejected
+            | Self::PushNotificationNotSupported { .. }
+            | Self::UnsupportedOperation { .. }
+            | Self::MethodNotFound { .. }
+            | Self::ExtensionSupportRequired { .. }
+            | Self::VersionNotSupported { .. }
+            | Self::RateLimited { .. }
+            | Self::PayloadInvalid { .. }
+            | Self::UnsupportedSkill { .. } => Kind::Refusal,
+        }
+    }
+
+    /// Milliseconds until the same call can succeed, where known.
+    #[must_use]
+    pub const fn retry_after_ms(&self) -> Option<u64> {
+        match self {
+            Self::RateLimited { retry_after_ms } => Some(*retry_after_ms),
+            Self::Failed { retry_after_ms, .. } => *retry_after_ms,
+            Self::ParseError
+            | Self::InvalidRequest(_)
+            | Self::BodyTimeout
+            | Self::BodyTooLarge { .. }
+            | Self::ContentTypeNotSupported(_)
+            | Self::TenantRejected
+            | Self::PushNotificationNotSupported { .. }
+            | Self::UnsupportedOperation { .. }
+            | Self::MethodNotFound { .. }
+            | Self::ExtensionSupportRequired { .. }
+            | Self::VersionNotSupported { .. }
+            | Self::PayloadInvalid { .. }
+            | Self::UnsupportedSkill { .. }
+            | Self::Unauthenticated
+            | Self::PermissionDenied => None,
+        }
+    }
+
+    /// `Retry-After`, in whole seconds, rounded up.
+    #[must_use]
+    pub const fn retry_after_seconds(&self) -> Option<u64> {
+        match self.retry_after_ms() {
+            Some(ms) => Some(ms.div_ceil(1000)),
+            None => None,
+        }
+    }
+
+    /// The text of `error.message`. It repeats what a caller needs to recover, because some SDKs
+    /// keep nothing else of an error.
+    #[must_use]
+    pub fn message(&self) -> String {
+        match self {
+            Self::ParseError => "The request body is not valid JSON.".into(),
+            Self::InvalidRequest(flaw) => flaw.message().into(),
+            Self::BodyTimeout => "The request body did not arrive in time.".into(),
+            Self::BodyTooLarge { limit } => {
+                format!("The request body is larger than the limit of {limit} bytes.")
+            }
+            Self::ContentTypeNotSupported(media) => media.message().into(),
+            Self::TenantRejected => {
+                "params.tenant is not the tenant declared for this endpoint.".into()
+            }
+            Self::PushNotificationNotSupported { method } => format!(
+                "Push notifications are not supported at this endpoint ({}).",
+                printable(method)
+            ),
+            Self::UnsupportedOperation { method } => format!(
+                "The operation {} is not supported at this endpoint.",
+                printable(method)
+            ),
+            Self::MethodNotFound {
+                method,
+                older: Some(version),
+            } => format!(
+                "The method {} is of A2A {version}, which this endpoint does not serve; use the \
+                 method names of A2A 1.0.",
+                printable(method)
+            ),
+            Self::MethodNotFound {
+                method,
+                older: None,
+            } => format!("The method {} is not known here.", printable(method)),
+            Self::ExtensionSupportRequired { uri } => format!(
+                "This endpoint requires an extension that the request did not activate. List \
+                 exactly this URI in the {EXTENSIONS_NAME} header: {uri}"
+            ),
+            Self::VersionNotSupported { requested, served } => {
+                let served = join(served);
+                match requested {
+                    Some(requested) => format!(
+                        "A2A version {requested} is not supported at this endpoint, which serves \
+                         {served}. Name that version in one {VERSION_NAME} header."
+                    ),
+                    None => format!(
+                        "This endpoint needs one {VERSION_NAME} header and the request has none; \
+                         it serves {served}."
+                    ),
+                }
+            }
+            Self::RateLimited { retry_after_ms } => {
+                format!(
+                    "Rate limit exceeded. Retry after {}.",
+                    words(*retry_after_ms)
+                )
+            }
+            Self::PayloadInvalid { problems } => match &**problems {
+                [] => "The payload does not match its schema.".into(),
+                [only] => format!(
+                    "The payload does not match its schema: {} {}",
+                    place(&only.location),
+                    only.error
+                ),
+                [first, rest @ ..] => format!(
+                    "The payload does not match its schema: {} {} (and {} more)",
+                    place(&first.location),
+                    first.error,
+                    rest.len()
+                ),
+            },
+            Self::UnsupportedSkill { skill } => {
+                format!("The skill {} is not offered here.", printable(skill))
+            }
+            Self::Failed {
+                failure,
+                retry_after_ms,
+                ..
+            } => {
+                let mut text = failure.message().to_owned();
+                if let Some(ms) = retry_after_ms {
+                    // Writing to a String cannot fail.
+                    let _ = write!(text, " Retry after {}.", words(*ms));
+                }
+                text
+            }
+            Self::Unauthenticated => "A valid credential is required at this endpoint.".into(),
+            Self::PermissionDenied => "This credential is not allowed at this endpoint.".into(),
+        }
+    }
+}
+
+impl Flaw {
+    const fn message(self) -> &'static str {
+        match self {
+            Self::Batch => "Batches are not part of A2A; send one request object.",
+            Self::NotAnObject => "The request body is not a JSON-RPC request object.",
+            Self::NoId => "The request has no id; A2A has no notifications.",
+            Self::IdType => "The id must be a string, a number or null.",
+            Self::DuplicateId => "The request has two ids.",
+            Self::DuplicateMember => "A member of the request stands twice.",
+            Self::JsonRpcVersion => "The member jsonrpc must be \"2.0\".",
+            Self::Method => "The member method must be a string.",
+        }
+    }
+}
+
+impl Media {
+    const fn message(self) -> &'static str {
+        match self {
+            Self::ContentType => "The Content-Type must be application/json in UTF-8.",
+            Self::ContentEncoding => "The body must not be compressed: no Content-Encoding.",
+            Self::Part => "The media type of the first part is not supported here.",
+            Self::OutputModes => "None of the accepted output modes can be produced here.",
+        }
+    }
+}
+
+impl Failure {
+    /// Every failure.
+    pub const ALL: [Self; 7] = [
+        Self::Unreachable,
+        Self::Reset,
+        Self::Timeout,
+        Self::Invalid,
+        Self::Overloaded,
+        Self::Draining,
+        Self::Internal,
+    ];
+
+    /// The stable label's outcome.
+    #[must_use]
+    pub const fn outcome(self) -> Outcome {
+        match self {
+            Self::Unreachable => Outcome::UpstreamUnreachable,
+            Self::Reset => Outcome::UpstreamReset,
+            Self::Timeout => Outcome::UpstreamTimeout,
+            Self::Invalid => Outcome::UpstreamInvalid,
+            Self::Overloaded => Outcome::Overloaded,
+            Self::Draining => Outcome::Draining,
+            Self::Internal => Outcome::Internal,
+        }
+    }
+
+    const fn mapped_status(self) -> StatusCode {
+        match self {
+            Self::Unreachable | Self::Reset | Self::Invalid => StatusCode::BAD_GATEWAY,
+            Self::Timeout => StatusCode::GATEWAY_TIMEOUT,
+            Self::Overloaded | Self::Draining => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+
+    const fn message(self) -> &'static str {
+        match self {
+            Self::Unreachable => "The dealer agent could not be reached.",
+            Self::Reset => "The dealer agent closed the connection before it answered.",
+            Self::Timeout => "The dealer agent did not answer in time.",
+            Self::Invalid => "The dealer agent's answer could not be understood.",
+            Self::Overloaded => "The gateway is overloaded.",
+            Self::Draining => "The gateway is shutting down.",
+            Self::Internal => "The gateway failed.",
+        }
+    }
+}
+
+/// What a supplied header value may look like in an answer: bytes outside 0x21 to 0x7E become
+/// `?`, at most 32 characters.
+#[must_use]
+pub fn sanitize<'a>(lines: impl IntoIterator<Item = &'a [u8]>) -> Box<str> {
+    let mut text = String::new();
+    for (index, line) in lines.into_iter().enumerate() {
+        if index > 0 {
+            text.push_str(", ");
+        }
+        text.extend(line.iter().take(SHOWN).map(|byte| match byte {
+            0x21..=0x7e => char::from(*byte),
+            _ => '?',
+        }));
+        if text.len() >= SHOWN {
+            break;
+        }
+    }
+    text.truncate(SHOWN);
+    text.into()
+}
+
+/// How many characters of a caller's text an answer repeats.
+const SHOWN: usize = 32;
+
+/// A caller's name for something, quoted for a message: no control characters, shortened.
+fn printable(text: &str) -> String {
+    let mut shown: String = text
+        .chars()
+        .take(2 * SHOWN)
+        .map(|char| if char.is_control() { '?' } else { char })
+        .collect();
+    if text.chars().nth(2 * SHOWN).is_some() {
+        shown.push('…');
+    }
+    format!("'{shown}'")
+}
+
+pub(in crate::protocol) fn join(versions: &[Version]) -> String {
+    let mut text = String::new();
+    for version in versions {
+        if !text.is_empty() {
+            text.push_str(", ");
+        }
+        text.push_str(version.as_str());
+    }
+    text
+}
+
+/// A wait in words, never shorter than the wait.
+fn words(ms: u64) -> String {
+    match ms {
+        1 => "1 millisecond".into(),
+        0..=999 => format!("{ms} milliseconds"),
+        1000 => "1 second".into(),
+        _ => format!("{} seconds", ms.div_ceil(1000)),
+    }
+}
+
+fn place(pointer: &str) -> &str {
+    if pointer.is_empty() { "/" } else { pointer }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn header_values_are_shown_sanitized_and_short() {
+        assert_eq!(&*sanitize([&b"1.0\xa0\r\n x"[..]]), "1.0????x");
+        assert_eq!(&*sanitize([&b"1.0"[..], b"0.3"]), "1.0, 0.3");
+        assert_eq!(sanitize([&[b'9'; 500][..]]).len(), 32);
+        assert_eq!(sanitize([&b"1.0"[..]; 40]).len(), 32);
+    }
+
+    #[test]
+    fn waits_are_rounded_up() {
+        let limited = |ms| Refusal::RateLimited { retry_after_ms: ms };
+        assert_eq!(limited(1).retry_after_seconds(), Some(1));
+        assert_eq!(limited(1000).retry_after_seconds(), Some(1));
+        assert_eq!(limited(1001).retry_after_seconds(), Some(2));
+        assert!(limited(29_001).message().contains("30 seconds"));
+        assert!(limited(200).message().contains("200 milliseconds"));
+    }
+
+    #[test]
+    fn names_of_callers_are_shortened_and_cleaned() {
+        let refusal = Refusal::MethodNotFound {
+            method: format!("a\n{}", "é".repeat(500)).into(),
+            older: None,
+        };
+        assert!(refusal.message().contains("'a?é"));
+        assert!(refusal.message().chars().count() < 120);
+    }
+}
