@@ -13,3 +13,5 @@
 //! without any crate that does I/O.
 
 pub mod protocol;
+#[cfg(feature = "gateway")]
+pub mod upstream;

@@ -7,7 +7,7 @@
 
 use std::borrow::Cow;
 
-use crate::protocol::json::{Kind, Raw, Scan, Scanner};
+use crate::protocol::json::{Kind, Malformed, Raw, Scan, Scanner};
 use crate::protocol::refusal::{Flaw, Refusal};
 
 /// A readable JSON-RPC request.
@@ -41,19 +41,69 @@ impl Envelope<'_> {
         }
     }
 
-    /// Whether sending this call a second time could do its work twice: a lead without a usable
-    /// `idempotency_key`.
+    /// Whether sending this call a second time is sure to do no work twice: it only reads, it
+    /// cancels, or it carries an `idempotency_key`. What is not known to be safe is not.
     #[must_use]
-    pub fn is_unsafe_to_repeat(&self) -> bool {
-        let is_lead = self
-            .data_type
-            .is_some_and(|kind| kind.is("lead.submit.request"));
+    pub fn is_safe_to_repeat(&self) -> bool {
         let has_key = self
             .idempotency_key
             .and_then(Raw::text)
             .is_some_and(|key| !key.is_empty());
-        is_lead && !has_key
+        has_key
+            || REPEATABLE_METHODS.contains(&&*self.method)
+            || self
+                .skill()
+                .is_some_and(|skill| READING_SKILLS.contains(&&*skill))
     }
+}
+
+/// Methods of A2A 1.0 that change nothing, or end in the same state however often they come.
+const REPEATABLE_METHODS: [&str; 7] = [
+    "GetTask",
+    "ListTasks",
+    "CancelTask",
+    "SubscribeToTask",
+    "GetTaskPushNotificationConfig",
+    "ListTaskPushNotificationConfigs",
+    "GetExtendedAgentCard",
+];
+
+/// AAP's skills that only read.
+const READING_SKILLS: [&str; 4] = [
+    "dealer.information",
+    "inventory.facets",
+    "inventory.search",
+    "inventory.vehicle",
+];
+
+/// Whether a JSON-RPC response is an error, as far as its first bytes tell.
+///
+/// Reads members up to `result` or `error`, whichever comes first, and no further: this is for
+/// counting, never for a decision. `None`: these bytes do not tell.
+#[must_use]
+pub fn is_error_response(start: &[u8]) -> Option<bool> {
+    let start = match std::str::from_utf8(start) {
+        Ok(text) => text,
+        // A cut in the middle of a character at the end of a piece.
+        Err(error) => std::str::from_utf8(start.get(..error.valid_up_to())?).ok()?,
+    };
+    let mut found = None;
+    // Malformed ends the walk: at the member that tells, or where the piece ends.
+    let _ = Scanner::new(start).object(|scanner, name| {
+        if name.is("result") {
+            found = Some(false);
+        } else if name.is("error") {
+            let is_null = scanner.peek()? == b'n';
+            if is_null {
+                return scanner.value().map(drop);
+            }
+            found = Some(true);
+        } else {
+            return scanner.value().map(drop);
+        }
+        Err(Malformed)
+    });
+    found
 }
 
 /// A JSON-RPC id as the exact text it had in the request.
@@ -63,6 +113,12 @@ pub struct Id<'b>(Raw<'b>);
 impl<'b> Id<'b> {
     /// The id of an answer to a request whose id could not be read.
     pub const NULL: Id<'static> = Id(Raw::NULL);
+
+    /// The id whose JSON text was kept from an earlier [`Id::as_str`].
+    #[must_use]
+    pub const fn of_text(text: &'b str) -> Self {
+        Self(Raw::of_text(text))
+    }
 
     /// The JSON text.
     #[must_use]
@@ -323,9 +379,42 @@ mod tests {
         assert_eq!(envelope.skill().unwrap(), "lead.submit");
         assert_eq!(envelope.media_type.unwrap().as_str(), "\"m\"");
         assert_eq!(envelope.accepted_output_modes.unwrap().as_str(), "[\"a\"]");
-        assert!(envelope.is_unsafe_to_repeat());
-        let keyed = LEAD.replace("request\"}", "request\",\"idempotency_key\":\"k\"}");
-        assert!(!peek(keyed.as_bytes()).unwrap().is_unsafe_to_repeat());
+        assert!(!envelope.is_safe_to_repeat());
+        for (from, to) in [
+            ("request\"}", "request\",\"idempotency_key\":\"k\"}"),
+            ("lead.submit", "inventory.search"),
+            ("SendMessage", "GetTask"),
+        ] {
+            let safe = LEAD.replacen(from, to, 1);
+            assert!(peek(safe.as_bytes()).unwrap().is_safe_to_repeat(), "{safe}");
+        }
+        for (from, to) in [
+            ("request\"}", "request\",\"idempotency_key\":\"\"}"),
+            ("request\"}", "request\",\"idempotency_key\":7}"),
+            ("lead.submit.request", "lead.submit"),
+        ] {
+            let unsafe_ = LEAD.replacen(from, to, 1);
+            assert!(
+                !peek(unsafe_.as_bytes()).unwrap().is_safe_to_repeat(),
+                "{unsafe_}"
+            );
+        }
+    }
+
+    #[test]
+    fn responses_tell_in_their_first_bytes_whether_they_are_errors() {
+        for (start, told) in [
+            (r#"{"jsonrpc":"2.0","id":1,"result":{"a"#, Some(false)),
+            (r#"{"error":{"code":-32000"#, Some(true)),
+            (r#"{"id":"error","jsonrpc":"2.0","error":{}}"#, Some(true)),
+            (r#"{"error":null,"result":{}}"#, Some(false)),
+            (r#"{"id":{"error":1},"result":1}"#, Some(false)),
+            (r#"{"jsonrpc":"2.0","id":"é"#, None),
+            ("<html>", None),
+            ("", None),
+        ] {
+            assert_eq!(is_error_response(start.as_bytes()), told, "{start}");
+        }
     }
 
     #[test]

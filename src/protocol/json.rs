@@ -24,6 +24,11 @@ impl<'a> Raw<'a> {
     /// The text `null`.
     pub const NULL: Raw<'static> = Raw("null");
 
+    /// A value whose text is known to be valid.
+    pub(in crate::protocol) const fn of_text(text: &'a str) -> Self {
+        Self(text)
+    }
+
     /// The JSON text itself.
     #[must_use]
     pub const fn as_str(self) -> &'a str {

@@ -1,0 +1,164 @@
+//! Where requests are forwarded: one upstream's facts, its connections, and one exchange with it.
+//!
+//! Everything that speaks HTTP to a dealer stands behind [`Pools::exchange`]. This room knows no
+//! protocol rule and never retries a request of which a byte may have been written.
+//!
+//! Connections are pooled per worker thread: nothing here crosses a thread but the count of open
+//! connections, which is limited over all workers.
+
+mod connect;
+mod exchange;
+mod fault;
+mod pool;
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use http::Uri;
+use http::header::{HeaderName, HeaderValue};
+use prometheus_client::metrics::gauge::Gauge;
+use tokio::sync::Semaphore;
+
+pub use exchange::{Reply, ReplyBody};
+pub use fault::{Cause, Fault};
+pub use pool::Pools;
+
+/// The body of every request that goes out: whole, because it was read before it was judged.
+pub type Outgoing = http_body_util::Full<bytes::Bytes>;
+
+/// One dealer's address and how it is spoken to. Made once per configuration of it; outlives
+/// reloads that leave it unchanged, and its connections with it.
+pub struct Upstream {
+    /// Tells pools apart: a changed upstream of the same name is another one.
+    id: u64,
+    /// Its name in the configuration.
+    pub name: Box<str>,
+    /// Host name or address literal to connect to, without brackets.
+    pub host: Box<str>,
+    /// TCP port.
+    pub port: u16,
+    /// The `Host` it is sent.
+    pub authority: HeaderValue,
+    /// The request target of the URL's path alone, made once.
+    pub uri: Uri,
+    /// The URL's path without a slash at the end; empty for `/`.
+    path: Box<str>,
+    /// Keep the caller's `Host`.
+    pub preserve_host: bool,
+    /// Headers of the operator's that replace the caller's.
+    pub headers: Box<[(HeaderName, HeaderValue)]>,
+    /// Waiting times.
+    pub timeouts: Timeouts,
+    /// How many requests may wait for a connection, over all workers.
+    pub max_waiting: usize,
+    /// Open connections now, by state.
+    pub meters: Meters,
+    permits: Arc<Semaphore>,
+    waiting: AtomicUsize,
+}
+
+/// Waiting times of one upstream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timeouts {
+    /// From the first attempt to an open connection.
+    pub connect: Duration,
+    /// From the request being sent to the response head.
+    pub response: Duration,
+    /// Between two pieces of the response body.
+    pub idle: Duration,
+    /// How long an unused connection is kept.
+    pub keep_alive: Duration,
+}
+
+/// Gauges of open connections.
+#[derive(Clone, Debug, Default)]
+pub struct Meters {
+    /// Carrying an exchange.
+    pub active: Gauge,
+    /// Kept for the next one.
+    pub idle: Gauge,
+}
+
+/// What an [`Upstream`] is made of.
+#[derive(Debug)]
+pub struct Parts {
+    /// Its name in the configuration.
+    pub name: Box<str>,
+    /// Host name or address literal, without brackets.
+    pub host: Box<str>,
+    /// TCP port.
+    pub port: u16,
+    /// The `Host` it is sent.
+    pub authority: HeaderValue,
+    /// The URL's path without a slash at the end; empty for `/`.
+    pub path: Box<str>,
+    /// Whether the URL's path ends in a slash.
+    pub trailing_slash: bool,
+    /// Keep the caller's `Host`.
+    pub preserve_host: bool,
+    /// Headers of the operator's.
+    pub headers: Box<[(HeaderName, HeaderValue)]>,
+    /// Waiting times.
+    pub timeouts: Timeouts,
+    /// Open connections allowed, over all workers.
+    pub max_connections: usize,
+    /// Requests that may wait for one, over all workers.
+    pub max_waiting: usize,
+    /// Gauges of open connections.
+    pub meters: Meters,
+}
+
+impl Upstream {
+    /// Makes an upstream without touching the network.
+    #[must_use]
+    pub fn new(parts: Parts) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let bare = if parts.trailing_slash || parts.path.is_empty() {
+            format!("{}/", parts.path)
+        } else {
+            parts.path.clone().into()
+        };
+        Self {
+            id: NEXT.fetch_add(1, Ordering::Relaxed),
+            name: parts.name,
+            host: parts.host,
+            port: parts.port,
+            authority: parts.authority,
+            // A path that passed the configuration's check is a target.
+            uri: Uri::try_from(bare).unwrap_or_default(),
+            path: parts.path,
+            preserve_host: parts.preserve_host,
+            headers: parts.headers,
+            timeouts: parts.timeouts,
+            max_waiting: parts.max_waiting,
+            meters: parts.meters,
+            permits: Arc::new(Semaphore::new(
+                parts.max_connections.min(Semaphore::MAX_PERMITS),
+            )),
+            waiting: AtomicUsize::new(0),
+        }
+    }
+
+    /// The URL's path, followed by `rest`: what follows the endpoint's path, empty or beginning
+    /// with `/`. A lone slash is nothing: an upstream that redirects it would lose the call.
+    #[must_use]
+    pub fn path_with(&self, rest: &str) -> String {
+        match rest {
+            "" | "/" => self.uri.path().to_owned(),
+            rest => format!("{}{rest}", self.path),
+        }
+    }
+}
+
+impl fmt::Debug for Upstream {
+    /// Leaves the headers out: they may be credentials.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Upstream")
+            .field("name", &self.name)
+            .field("host", &self.host)
+            .field("port", &self.port)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,280 @@
+//! Decides which connection a request goes out on: an idle one of this worker, a new one, or none.
+//!
+//! Newest idle connection first; an idle one is dropped after `keep_alive`, any one at its age
+//! limit. Connections are counted over all workers; at the limit requests wait in order, up to
+//! `max_waiting`, for the connect timeout. Must never hand out a connection on which an earlier
+//! exchange is unfinished.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{HashMap, VecDeque};
+use std::rc::Rc;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper_util::rt::TokioIo;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use tokio::task::AbortHandle;
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::connect::connect;
+use super::fault::{Cause, Fault};
+use super::{Outgoing, Upstream};
+
+/// How long a connection may live, so that a changed address is followed under steady load; up to
+/// a fifth is taken off at random, so that not all are renewed at once.
+const MAX_AGE: Duration = Duration::from_secs(300);
+
+/// How long a connection may take to settle after an answer before it is thrown away.
+const SETTLE: Duration = Duration::from_millis(250);
+
+/// All pools of one worker thread.
+#[derive(Debug, Default)]
+pub struct Pools {
+    by_upstream: RefCell<HashMap<u64, Rc<Pool>>>,
+}
+
+/// The idle connections of one worker to one upstream.
+#[derive(Debug)]
+pub(super) struct Pool {
+    upstream: Weak<Upstream>,
+    idle: RefCell<Vec<Idle>>,
+    waiters: RefCell<VecDeque<oneshot::Sender<Connection>>>,
+}
+
+#[derive(Debug)]
+struct Idle {
+    connection: Connection,
+    since: Instant,
+}
+
+/// One open connection. Dropping it closes the socket at once.
+#[derive(Debug)]
+pub(super) struct Connection {
+    pub(super) sender: SendRequest<Outgoing>,
+    /// Whether it has carried an exchange before.
+    pub(super) is_reused: bool,
+    expires: Instant,
+    task: AbortHandle,
+    state: Cell<State>,
+    upstream: Arc<Upstream>,
+    _permit: OwnedSemaphorePermit,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Active,
+    Idle,
+}
+
+impl Connection {
+    fn enter(&self, state: State) {
+        let meters = &self.upstream.meters;
+        match (self.state.replace(state), state) {
+            (State::Active, State::Idle) => {
+                meters.active.dec();
+                meters.idle.inc();
+            }
+            (State::Idle, State::Active) => {
+                meters.idle.dec();
+                meters.active.inc();
+            }
+            (State::Active, State::Active) | (State::Idle, State::Idle) => {}
+        }
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        match self.state.get() {
+            State::Active => self.upstream.meters.active.dec(),
+            State::Idle => self.upstream.meters.idle.dec(),
+        };
+        self.task.abort();
+    }
+}
+
+impl Pools {
+    /// The pool for an upstream, made when first needed.
+    pub(super) fn of(&self, upstream: &Arc<Upstream>) -> Rc<Pool> {
+        if let Some(pool) = self.by_upstream.borrow().get(&upstream.id) {
+            return Rc::clone(pool);
+        }
+        let pool = Rc::new(Pool {
+            upstream: Arc::downgrade(upstream),
+            idle: RefCell::default(),
+            waiters: RefCell::default(),
+        });
+        self.by_upstream
+            .borrow_mut()
+            .insert(upstream.id, Rc::clone(&pool));
+        pool
+    }
+
+    /// Closes idle connections whose time is up, and forgets upstreams that no configuration
+    /// names any more. Call it a few times within the shortest `keep_alive`.
+    pub fn sweep(&self) {
+        let now = Instant::now();
+        self.by_upstream.borrow_mut().retain(|_, pool| {
+            let Some(upstream) = pool.upstream.upgrade() else {
+                return false;
+            };
+            pool.idle
+                .borrow_mut()
+                .retain(|kept| kept.is_usable(now, &upstream));
+            true
+        });
+    }
+}
+
+impl Idle {
+    fn is_usable(&self, now: Instant, upstream: &Upstream) -> bool {
+        !self.connection.sender.is_closed()
+            && now < self.connection.expires
+            && now.duration_since(self.since) < upstream.timeouts.keep_alive
+    }
+}
+
+impl Pool {
+    /// A connection that is ready for a request: idle, new, or handed over by an earlier request.
+    ///
+    /// # Errors
+    /// `NoCapacity`, `Unreachable` or `ConnectTimeout`; nothing was sent.
+    pub(super) async fn checkout(&self, upstream: &Arc<Upstream>) -> Result<Connection, Fault> {
+        if let Some(connection) = self.take_idle(upstream) {
+            return Ok(connection);
+        }
+        match Arc::clone(&upstream.permits).try_acquire_owned() {
+            Ok(permit) => open(upstream, permit).await,
+            Err(_) => self.wait(upstream).await,
+        }
+    }
+
+    /// A new connection, because an idle one turned out to be closed.
+    ///
+    /// # Errors
+    /// As [`Pool::checkout`].
+    pub(super) async fn renew(&self, upstream: &Arc<Upstream>) -> Result<Connection, Fault> {
+        match Arc::clone(&upstream.permits).try_acquire_owned() {
+            Ok(permit) => open(upstream, permit).await,
+            Err(_) => self.wait(upstream).await,
+        }
+    }
+
+    fn take_idle(&self, upstream: &Upstream) -> Option<Connection> {
+        let now = Instant::now();
+        let mut idle = self.idle.borrow_mut();
+        while let Some(kept) = idle.pop() {
+            if kept.is_usable(now, upstream) && kept.connection.sender.is_ready() {
+                kept.connection.enter(State::Active);
+                return Some(kept.connection);
+            }
+        }
+        None
+    }
+
+    async fn wait(&self, upstream: &Arc<Upstream>) -> Result<Connection, Fault> {
+        let _waiting = Waiting::join(upstream)?;
+        let (sender, handed_over) = oneshot::channel();
+        self.waiters.borrow_mut().push_back(sender);
+        let deadline = Instant::now() + upstream.timeouts.connect;
+        let permit = Arc::clone(&upstream.permits).acquire_owned();
+        let next = async {
+            tokio::select! {
+                biased;
+                Ok(connection) = handed_over => Ok(connection),
+                Ok(permit) = permit => open(upstream, permit).await,
+                else => Err(Fault::unsent(Cause::NoCapacity)),
+            }
+        };
+        timeout_at(deadline, next)
+            .await
+            .unwrap_or_else(|_| Err(Fault::unsent(Cause::NoCapacity)))
+    }
+
+    /// Takes a connection back after its answer ended.
+    pub(super) fn give_back(self: &Rc<Self>, mut connection: Connection) {
+        connection.is_reused = true;
+        if connection.sender.is_closed() || Instant::now() >= connection.expires {
+            return;
+        }
+        if connection.sender.is_ready() {
+            self.keep(connection);
+            return;
+        }
+        // The answer ended but the connection has not settled: its request may not be written out
+        // yet. Give it a moment, off the request's path.
+        let pool = Rc::clone(self);
+        tokio::task::spawn_local(async move {
+            if let Ok(Ok(())) = timeout(SETTLE, connection.sender.ready()).await {
+                pool.keep(connection);
+            }
+        });
+    }
+
+    fn keep(&self, mut connection: Connection) {
+        while let Some(waiter) = self.waiters.borrow_mut().pop_front() {
+            match waiter.send(connection) {
+                Ok(()) => return,
+                Err(returned) => connection = returned,
+            }
+        }
+        if connection.upstream.waiting.load(Ordering::Relaxed) > 0 {
+            // Requests of other workers wait for a connection to be closed.
+            return;
+        }
+        connection.enter(State::Idle);
+        self.idle.borrow_mut().push(Idle {
+            connection,
+            since: Instant::now(),
+        });
+    }
+}
+
+/// One request's place in the queue of an upstream.
+struct Waiting<'u>(&'u Upstream);
+
+impl<'u> Waiting<'u> {
+    fn join(upstream: &'u Upstream) -> Result<Self, Fault> {
+        let before = upstream.waiting.fetch_add(1, Ordering::Relaxed);
+        let place = Self(upstream);
+        if before >= upstream.max_waiting {
+            return Err(Fault::unsent(Cause::NoCapacity));
+        }
+        Ok(place)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+async fn open(upstream: &Arc<Upstream>, permit: OwnedSemaphorePermit) -> Result<Connection, Fault> {
+    let stream = connect(&upstream.host, upstream.port, upstream.timeouts.connect).await?;
+    let handshake = http1::Builder::new()
+        .max_headers(256)
+        .max_buf_size(128 * 1024)
+        .handshake(TokioIo::new(stream))
+        .await;
+    let (sender, driver) =
+        handshake.map_err(|error| Fault::unsent(Cause::Unreachable).because(error))?;
+    let task = tokio::task::spawn_local(async move {
+        if let Err(error) = driver.await {
+            tracing::debug!(%error, "upstream connection ended");
+        }
+    });
+    upstream.meters.active.inc();
+    let fifth = u64::try_from(MAX_AGE.as_millis() / 5).unwrap_or(0);
+    Ok(Connection {
+        sender,
+        is_reused: false,
+        expires: Instant::now() + MAX_AGE - Duration::from_millis(fastrand::u64(0..=fifth)),
+        task: task.abort_handle(),
+        state: Cell::new(State::Active),
+        upstream: Arc::clone(upstream),
+        _permit: permit,
+    })
+}
