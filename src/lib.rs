@@ -12,4 +12,5 @@
 //! `protocol` and `config` are the locked core: they compile with `--no-default-features`, that is
 //! without any crate that does I/O.
 
+pub mod config;
 pub mod protocol;

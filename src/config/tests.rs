@@ -1,0 +1,1 @@
+//! What the room as a whole must do.
