@@ -12,6 +12,7 @@
 //! `protocol` and `config` are the locked core: they compile with `--no-default-features`, that is
 //! without any crate that does I/O.
 
+pub mod config;
 pub mod protocol;
 #[cfg(feature = "gateway")]
 pub mod upstream;

@@ -1,0 +1,258 @@
+//! Decides the rules that look at more than one key, and turns the shapes of the file into
+//! [`Settings`]. One file per kind of table; this one holds the order and the whole-file rules.
+//!
+//! Must never stop at the first problem, and must never complain about what is missing because of a
+//! mistake that was reported already.
+
+mod contract;
+mod endpoint;
+mod listener;
+mod names;
+mod quota;
+mod upstream;
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::path::Path;
+use std::time::Duration;
+
+use crate::config::amount::{NonZeroDuration, Size};
+use crate::config::file::{self, File};
+use crate::config::problem::{Problem, Problems};
+use crate::config::read::{At, Field};
+use crate::config::report::{Finding, Report};
+use crate::config::settings::{
+    AccessLog, Callers, Identify, Level, Limits, Log, LogFormat, Runtime, Settings, Shutdown,
+};
+use crate::config::web::Host;
+use crate::config::word::{Filled, Integer};
+use endpoint::Rooms;
+use names::Names;
+
+/// The settings, or `None` when something was reported that fails the load.
+pub(crate) fn check(file: File, directory: &Path, report: &Report<'_>) -> Option<Settings> {
+    least(&file, report);
+    let mut unserved = Vec::new();
+    let admin = listener::admin(&file.admin);
+    let listeners = listener::check(&file, admin.address, directory, report, &mut unserved);
+    let limits = limits(&file.limits, report);
+    let callers = callers(&file.identify, report);
+    let quotas = quota::check(&file.quotas, report);
+    let upstreams = upstream::check(&file.upstreams, report, &mut unserved);
+    let contracts = contract::check(&file.contracts, report);
+    let rooms = Rooms {
+        quotas: Names::of("quota", &file.quotas),
+        upstreams: Names::of("upstream", &file.upstreams),
+        contracts: Names::of("contract", &file.contracts),
+        own: &contracts,
+        report,
+    };
+    let endpoints: Vec<_> = file
+        .endpoints
+        .iter()
+        .map(|named| endpoint::check(named, &rooms))
+        .collect();
+    same_place(&file, report);
+    if report.has_errors() {
+        return None;
+    }
+    rooms.quotas.warn_unused(report);
+    rooms.upstreams.warn_unused(report);
+    rooms.contracts.warn_unused(report);
+    let settings = Settings {
+        runtime: Runtime {
+            workers: file.workers.value().and_then(Integer::some),
+        },
+        listeners: listeners.into_iter().collect::<Option<_>>()?,
+        admin,
+        limits,
+        log: log(&file.log, directory),
+        shutdown: Shutdown {
+            delay: file.delay.or(Duration::ZERO),
+            timeout: file.timeout.or(Duration::from_secs(25)),
+        },
+        callers,
+        quotas: quotas.into_iter().collect::<Option<_>>()?,
+        upstreams: upstreams.into_iter().collect::<Option<_>>()?,
+        endpoints: endpoints.into_iter().collect::<Option<_>>()?,
+        warnings: Problems::default(),
+        unserved: in_order(unserved),
+    };
+    warn_unverified(&settings, &file.endpoints, report);
+    Some(settings)
+}
+
+/// An emptied or half-written file must not wipe the routes.
+fn least(file: &File, report: &Report<'_>) {
+    if file.listeners.is_complete && file.listeners.entries.is_empty() {
+        let hint = "add [listener.public] with address = \"0.0.0.0:8080\"".to_owned();
+        report.add(Finding::error(None, "", "no listener: nothing would be accepted").hint(hint));
+    }
+    if file.endpoints.is_complete && file.endpoints.entries.is_empty() {
+        let hint = "add [endpoint.NAME] with path and upstream".to_owned();
+        report.add(Finding::error(None, "", "no endpoint: nothing would be served").hint(hint));
+    }
+}
+
+fn limits(file: &file::Limits, report: &Report<'_>) -> Limits {
+    const KIB: u64 = 1024;
+    const MIB: u64 = 1024 * KIB;
+    const HEADER: std::ops::RangeInclusive<u64> = 8 * KIB..=MIB;
+    if let Some(at) = file.header_bytes.given()
+        && !HEADER.contains(&at.value.0)
+    {
+        let what = "is out of bounds: 8KiB to 1MiB";
+        report.add(Finding::error(at.span.clone(), at.path.clone(), what));
+    }
+    let body = size(&file.body, MIB);
+    let in_flight_bytes = size(&file.in_flight_bytes, 256 * MIB);
+    if let (Some(body), Some(in_flight)) = (body, in_flight_bytes)
+        && body > in_flight
+        && let Some(at) = file.body.given().or(file.in_flight_bytes.given())
+    {
+        let what =
+            format!("a body of {body} bytes never fits into in_flight_bytes ({in_flight} bytes)");
+        let hint = "make body smaller or in_flight_bytes larger".to_owned();
+        report.add(Finding::error(at.span.clone(), at.path.clone(), what).hint(hint));
+    }
+    let duration = |field: &Field<NonZeroDuration>, seconds| {
+        field
+            .value()
+            .map_or(Duration::from_secs(seconds), |given| given.0)
+    };
+    let header_bytes = size(&file.header_bytes, 32 * KIB).unwrap_or_default();
+    Limits {
+        body: body.unwrap_or_default(),
+        header_bytes: usize::try_from(header_bytes).unwrap_or(usize::MAX),
+        header_count: file.header_count.or(Integer(100)).count(),
+        header_timeout: duration(&file.header_timeout, 10),
+        body_timeout: duration(&file.body_timeout, 30),
+        idle_timeout: duration(&file.idle_timeout, 75),
+        connections: file.connections.or(Integer(10_000)).count(),
+        in_flight_bytes: in_flight_bytes.unwrap_or_default(),
+        limiter_keys: file.limiter_keys.or(Integer(1 << 20)).count(),
+    }
+}
+
+/// The bytes given or the default; `None` where what was given is wrong.
+const fn size(field: &Field<Size>, default: u64) -> Option<u64> {
+    match field {
+        Field::Absent => Some(default),
+        Field::Wrong => None,
+        Field::Given(at) => Some(at.value.0),
+    }
+}
+
+fn log(file: &file::Log, directory: &Path) -> Log {
+    let access = match file.access.value() {
+        None => AccessLog::Stdout,
+        Some(Filled(text)) => match &*text {
+            "stdout" => AccessLog::Stdout,
+            "off" => AccessLog::Off,
+            path => AccessLog::File(directory.join(path)),
+        },
+    };
+    Log {
+        access,
+        format: file.format.or(LogFormat::Json),
+        level: file.level.or(Level::Info),
+    }
+}
+
+fn callers(identify: &Field<Vec<Field<Identify>>>, report: &Report<'_>) -> Callers {
+    let Field::Given(list) = identify else {
+        return Callers {
+            identify: vec![Identify::Address],
+        };
+    };
+    if list.value.is_empty() {
+        let hint = "leave it out, or write identify = [\"address\"]".to_owned();
+        let what = "is empty: nobody could be told apart";
+        report.add(Finding::error(list.span.clone(), list.path.clone(), what).hint(hint));
+    }
+    let mut seen: Vec<Identify> = Vec::new();
+    for at in list.value.iter().filter_map(Field::given) {
+        if seen.contains(&at.value) {
+            report.add(Finding::error(
+                at.span.clone(),
+                at.path.clone(),
+                "is listed twice",
+            ));
+        } else if seen.contains(&Identify::Address) {
+            let what = "is never asked: an address is always present, so nothing after it counts";
+            let hint = "put \"address\" last".to_owned();
+            report.add(Finding::error(at.span.clone(), at.path.clone(), what).hint(hint));
+        } else {
+            seen.push(at.value.clone());
+        }
+    }
+    Callers { identify: seen }
+}
+
+/// Two endpoints on one host and path: which of them answered would be an accident.
+fn same_place(file: &File, report: &Report<'_>) {
+    let mut taken = HashMap::new();
+    for named in file.endpoints.iter() {
+        let host = match &named.value.host {
+            Field::Absent => Host::Any,
+            Field::Wrong => continue,
+            Field::Given(at) => at.value.clone(),
+        };
+        let Some(path) = named.value.path.given() else {
+            continue;
+        };
+        let place = (host, path.value.0.clone());
+        match taken.entry(place) {
+            Entry::Vacant(entry) => {
+                let line = report.position(path.span.start).0;
+                entry.insert((named.path.as_str(), line));
+            }
+            Entry::Occupied(entry) => {
+                let (other, line) = entry.get();
+                let what = format!("has the same host and path as {other} on line {line}");
+                let hint = "give one of them another host or path".to_owned();
+                report.add(Finding::error(path.span.clone(), path.path.clone(), what).hint(hint));
+            }
+        }
+    }
+}
+
+/// A header that nobody verified tells callers apart only as long as they are honest.
+fn warn_unverified(
+    settings: &Settings,
+    endpoints: &crate::config::table::Tables<file::Endpoint>,
+    report: &Report<'_>,
+) {
+    use crate::config::per::Dimension::{Address, Caller};
+    let by_header = settings
+        .callers
+        .identify
+        .iter()
+        .any(|identify| matches!(identify, Identify::Header(_)));
+    if !by_header {
+        return;
+    }
+    for (endpoint, named) in settings.endpoints.iter().zip(endpoints.iter()) {
+        let quotas = || {
+            endpoint
+                .quotas
+                .iter()
+                .filter_map(|at| settings.quotas.get(*at))
+        };
+        let per_caller = quotas().any(|quota| quota.per.contains(Caller));
+        let per_address = quotas().any(|quota| quota.per.contains(Address));
+        if per_caller && !per_address {
+            let span = named.value.quotas.given().map(|at: &At<_>| at.span.clone());
+            let what = "callers are told apart by a header that nobody verifies: who changes it gets \
+                        a new bucket";
+            let hint = "add a quota with per = \"address\" to this endpoint".to_owned();
+            let path = format!("{}.quotas", named.path);
+            report.add(Finding::warning(span, path, what).hint(hint));
+        }
+    }
+}
+
+fn in_order(mut problems: Vec<Problem>) -> Problems {
+    problems.sort_by_key(|problem| (problem.line, problem.column));
+    problems.into_iter().collect()
+}

@@ -1,0 +1,263 @@
+//! Decides which keys there are and what kind of value each takes: the shapes of the file.
+//!
+//! Must never hold a rule that looks at two keys: those are in `check`. A new key is added here, in
+//! `settings`, in `config/forecourt.toml` and in `docs/configuration.md`; tests compare them.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use crate::config::amount::{NonZeroDuration, Rate, Size};
+use crate::config::per::Dimension;
+use crate::config::read::{At, Field, List};
+use crate::config::report::Span;
+use crate::config::settings::{Identify, Level, LogFormat, Secret};
+use crate::config::table::{Named, Table, Tables};
+use crate::config::web::{Host, Path, UpstreamUrl};
+use crate::config::word::{Filled, Integer, Name};
+use crate::protocol::{Absence, Dialect, ExtensionUri, HttpStatus, Step, Version};
+
+/// A number of things of which there must be one.
+pub(crate) type AtLeastOne = Integer<1, { u32::MAX as u64 }>;
+
+/// Header names and their values, as they stand in the file.
+pub(crate) type Pairs<T> = Field<Vec<(At<String>, Field<T>)>>;
+
+/// The whole file.
+pub(crate) struct File {
+    pub(crate) workers: Field<Integer<1, 1024>>,
+    pub(crate) listeners: Tables<Listener>,
+    pub(crate) admin: Field<SocketAddr>,
+    pub(crate) limits: Limits,
+    pub(crate) log: Log,
+    pub(crate) delay: Field<Duration>,
+    pub(crate) timeout: Field<Duration>,
+    pub(crate) identify: Field<List<Identify>>,
+    pub(crate) quotas: Tables<Quota>,
+    pub(crate) upstreams: Tables<Upstream>,
+    pub(crate) endpoints: Tables<Endpoint>,
+    pub(crate) contracts: Tables<Contract>,
+}
+
+pub(crate) struct Listener {
+    pub(crate) address: Field<SocketAddr>,
+    pub(crate) tls: Option<Tls>,
+}
+
+pub(crate) struct Tls {
+    pub(crate) span: Option<Span>,
+    pub(crate) certificate: Field<Filled>,
+    pub(crate) key: Field<Filled>,
+}
+
+pub(crate) struct Limits {
+    pub(crate) body: Field<Size>,
+    pub(crate) header_bytes: Field<Size>,
+    pub(crate) header_count: Field<Integer<1, 1000>>,
+    pub(crate) header_timeout: Field<NonZeroDuration>,
+    pub(crate) body_timeout: Field<NonZeroDuration>,
+    pub(crate) idle_timeout: Field<NonZeroDuration>,
+    pub(crate) connections: Field<AtLeastOne>,
+    pub(crate) in_flight_bytes: Field<Size>,
+    pub(crate) limiter_keys: Field<AtLeastOne>,
+}
+
+pub(crate) struct Log {
+    pub(crate) access: Field<Filled>,
+    pub(crate) format: Field<LogFormat>,
+    pub(crate) level: Field<Level>,
+}
+
+pub(crate) struct Quota {
+    pub(crate) per: Field<List<Dimension>>,
+    pub(crate) rate: Field<Rate>,
+    pub(crate) burst: Field<AtLeastOne>,
+    pub(crate) shared: Field<bool>,
+}
+
+pub(crate) struct Upstream {
+    pub(crate) url: Field<UpstreamUrl>,
+    pub(crate) connect_timeout: Field<NonZeroDuration>,
+    pub(crate) response_timeout: Field<NonZeroDuration>,
+    pub(crate) idle_timeout: Field<NonZeroDuration>,
+    pub(crate) keep_alive: Field<Duration>,
+    pub(crate) max_connections: Field<AtLeastOne>,
+    pub(crate) max_waiting: Field<Integer<0, { u32::MAX as u64 }>>,
+    pub(crate) preserve_host: Field<bool>,
+    pub(crate) headers: Pairs<Secret>,
+}
+
+pub(crate) struct Endpoint {
+    pub(crate) host: Field<Host>,
+    pub(crate) path: Field<Path>,
+    pub(crate) contract: Field<Name>,
+    pub(crate) contracts: Field<List<Name>>,
+    pub(crate) overrides: Columns,
+    pub(crate) upstream: Field<Name>,
+    pub(crate) upstreams: Pairs<Name>,
+    pub(crate) quotas: Field<List<Name>>,
+    pub(crate) http_status: Field<HttpStatus>,
+    pub(crate) report: Field<List<Step>>,
+    pub(crate) methods: Field<List<Filled>>,
+}
+
+/// The columns of a contract that can be set.
+pub(crate) struct Columns {
+    pub(crate) a2a_version: Field<Version>,
+    pub(crate) extension: Field<ExtensionUri>,
+    pub(crate) absent: Field<Absence>,
+    pub(crate) require_extension: Field<bool>,
+}
+
+pub(crate) struct Contract {
+    pub(crate) columns: Columns,
+    pub(crate) dialect: Field<Dialect>,
+}
+
+impl File {
+    /// Takes everything out of the document.
+    pub(crate) fn take(mut root: Table<'_>) -> Self {
+        let mut runtime = root.table_or_empty("runtime", "[runtime]");
+        let workers = runtime.field("workers");
+        runtime.finish();
+        let listeners = root.named("listener", "[listener.NAME]", listener);
+        let mut table = root.table_or_empty("admin", "[admin]");
+        let admin = table.field("address");
+        table.finish();
+        let limits = limits(root.table_or_empty("limits", "[limits]"));
+        let log = log(root.table_or_empty("log", "[log]"));
+        let mut shutdown = root.table_or_empty("shutdown", "[shutdown]");
+        let delay = shutdown.field("delay");
+        let timeout = shutdown.field("timeout");
+        shutdown.finish();
+        let mut callers = root.table_or_empty("callers", "[callers]");
+        let identify = callers.list("identify");
+        callers.finish();
+        let file = Self {
+            workers,
+            listeners,
+            admin,
+            limits,
+            log,
+            delay,
+            timeout,
+            identify,
+            quotas: root.named("quota", "[quota.NAME]", quota),
+            upstreams: root.named("upstream", "[upstream.NAME]", upstream),
+            endpoints: root.named("endpoint", "[endpoint.NAME]", endpoint),
+            contracts: root.named("contract", "[contract.NAME]", contract),
+        };
+        root.finish();
+        file
+    }
+}
+
+fn listener(mut table: Table<'_>) -> Listener {
+    let address = table.required("address");
+    let tls = table.table("tls", "`tls`").map(|mut tls| {
+        let read = Tls {
+            span: tls.span().cloned(),
+            certificate: tls.required("certificate"),
+            key: tls.required("key"),
+        };
+        tls.finish();
+        read
+    });
+    table.finish();
+    Listener { address, tls }
+}
+
+fn limits(mut table: Table<'_>) -> Limits {
+    let limits = Limits {
+        body: table.field("body"),
+        header_bytes: table.field("header_bytes"),
+        header_count: table.field("header_count"),
+        header_timeout: table.field("header_timeout"),
+        body_timeout: table.field("body_timeout"),
+        idle_timeout: table.field("idle_timeout"),
+        connections: table.field("connections"),
+        in_flight_bytes: table.field("in_flight_bytes"),
+        limiter_keys: table.field("limiter_keys"),
+    };
+    table.finish();
+    limits
+}
+
+fn log(mut table: Table<'_>) -> Log {
+    let log = Log {
+        access: table.field("access"),
+        format: table.field("format"),
+        level: table.field("level"),
+    };
+    table.finish();
+    log
+}
+
+fn quota(mut table: Table<'_>) -> Quota {
+    let quota = Quota {
+        per: table.one_or_list("per"),
+        rate: table.required("rate"),
+        burst: table.field("burst"),
+        shared: table.field("shared"),
+    };
+    table.finish();
+    quota
+}
+
+fn upstream(mut table: Table<'_>) -> Upstream {
+    let upstream = Upstream {
+        url: table.required("url"),
+        connect_timeout: table.field("connect_timeout"),
+        response_timeout: table.field("response_timeout"),
+        idle_timeout: table.field("idle_timeout"),
+        keep_alive: table.field("keep_alive"),
+        max_connections: table.field("max_connections"),
+        max_waiting: table.field("max_waiting"),
+        preserve_host: table.field("preserve_host"),
+        headers: table.pairs("headers", "`headers`"),
+    };
+    table.finish();
+    upstream
+}
+
+fn endpoint(mut table: Table<'_>) -> Endpoint {
+    let endpoint = Endpoint {
+        host: table.field("host"),
+        path: table.required("path"),
+        contract: table.field("contract"),
+        contracts: table.list("contracts"),
+        overrides: columns(&mut table),
+        upstream: table.field("upstream"),
+        upstreams: table.pairs("upstreams", "`upstreams`"),
+        quotas: table.list("quotas"),
+        http_status: table.field("http_status"),
+        report: table.list("report"),
+        methods: table.list("methods"),
+    };
+    table.finish();
+    endpoint
+}
+
+fn contract(mut table: Table<'_>) -> Contract {
+    let contract = Contract {
+        columns: columns(&mut table),
+        dialect: table.field("dialect"),
+    };
+    table.finish();
+    contract
+}
+
+fn columns(table: &mut Table<'_>) -> Columns {
+    Columns {
+        a2a_version: table.field("a2a_version"),
+        extension: table.field("extension"),
+        absent: table.field("absent"),
+        require_extension: table.field("require_extension"),
+    }
+}
+
+impl<T> Tables<T> {
+    /// The entries with their places, in the order of the file.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Named<T>> {
+        self.entries.iter()
+    }
+}

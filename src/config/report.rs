@@ -1,0 +1,293 @@
+//! Decides where a finding stands in the text: offsets become lines, columns and a source line with
+//! the secrets masked; findings become [`Problems`] in the order of the file.
+//!
+//! Must never stop at the first finding, and must never show a masked span.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::Path;
+
+use crate::config::problem::{Excerpt, Problem, Problems, Severity};
+
+/// Bytes of the text, from and to.
+pub(crate) type Span = Range<usize>;
+
+/// More problems than this are counted, not listed: nobody reads them, and a log takes them.
+const LISTED: usize = 500;
+
+/// Characters of a source line that are shown at most.
+const WIDTH: usize = 100;
+
+/// Bytes of a source line that are looked at on either side of a mark.
+const REACH: usize = 4 * WIDTH;
+
+/// One problem before its place is known in lines.
+#[derive(Clone, Debug)]
+pub(crate) struct Finding {
+    severity: Severity,
+    span: Option<Span>,
+    path: String,
+    what: String,
+    hint: Option<String>,
+    shown: bool,
+}
+
+impl Finding {
+    /// Something that fails the load; no span: about the file as a whole.
+    pub(crate) fn error(
+        span: impl Into<Option<Span>>,
+        path: impl Into<String>,
+        what: impl Into<String>,
+    ) -> Self {
+        Self {
+            severity: Severity::Error,
+            span: span.into(),
+            path: path.into(),
+            what: what.into(),
+            hint: None,
+            shown: true,
+        }
+    }
+
+    /// Something that does not fail the load.
+    pub(crate) fn warning(
+        span: impl Into<Option<Span>>,
+        path: impl Into<String>,
+        what: impl Into<String>,
+    ) -> Self {
+        Self {
+            severity: Severity::Warning,
+            ..Self::error(span, path, what)
+        }
+    }
+
+    /// Says what to do about it.
+    pub(crate) fn hint(self, hint: impl Into<Option<String>>) -> Self {
+        Self {
+            hint: hint.into(),
+            ..self
+        }
+    }
+
+    /// Leaves the source line out.
+    pub(crate) fn unshown(self) -> Self {
+        Self {
+            shown: false,
+            ..self
+        }
+    }
+}
+
+/// The text being read and everything found wrong with it so far.
+pub(crate) struct Report<'t> {
+    file: Box<str>,
+    text: &'t str,
+    line_starts: Vec<usize>,
+    findings: RefCell<Vec<Finding>>,
+    secrets: RefCell<Vec<Span>>,
+    known: RefCell<BTreeMap<&'static str, Vec<&'static str>>>,
+}
+
+impl<'t> Report<'t> {
+    /// Starts a report about a text that came from `origin`.
+    pub(crate) fn new(text: &'t str, origin: &Path) -> Self {
+        let newlines = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+        Self {
+            file: origin.display().to_string().into(),
+            text,
+            line_starts: std::iter::once(0)
+                .chain(newlines.map(|(at, _)| at + 1))
+                .collect(),
+            findings: RefCell::default(),
+            secrets: RefCell::default(),
+            known: RefCell::default(),
+        }
+    }
+
+    /// The whole text.
+    pub(crate) const fn text(&self) -> &'t str {
+        self.text
+    }
+
+    /// The text as it stands in a span; empty when the span is not of this text.
+    pub(crate) fn written(&self, span: &Span) -> &'t str {
+        self.text.get(span.clone()).unwrap_or_default()
+    }
+
+    /// Adds a finding.
+    pub(crate) fn add(&self, finding: Finding) {
+        self.findings.borrow_mut().push(finding);
+    }
+
+    /// Masks a span in every source line that is shown.
+    pub(crate) fn mask(&self, span: Span) {
+        self.secrets.borrow_mut().push(span);
+    }
+
+    /// Notes that a section takes these keys.
+    pub(crate) fn note_keys(&self, section: &'static str, keys: &[&'static str]) {
+        let mut known = self.known.borrow_mut();
+        let noted = known.entry(section).or_default();
+        for key in keys {
+            if !noted.contains(key) {
+                noted.push(key);
+            }
+        }
+    }
+
+    /// Every key that was asked for, by section.
+    #[cfg(test)]
+    pub(crate) fn known(&self) -> BTreeMap<&'static str, Vec<&'static str>> {
+        self.known.borrow().clone()
+    }
+
+    /// Whether anything that fails the load was found.
+    pub(crate) fn has_errors(&self) -> bool {
+        self.findings
+            .borrow()
+            .iter()
+            .any(|finding| finding.severity == Severity::Error)
+    }
+
+    /// Line and column, both from 1, of an offset.
+    pub(crate) fn position(&self, offset: usize) -> (usize, usize) {
+        let line = self.line_starts.partition_point(|start| *start <= offset);
+        let start = line
+            .checked_sub(1)
+            .and_then(|index| self.line_starts.get(index))
+            .copied()
+            .unwrap_or_default();
+        let before = floor(self.text, offset);
+        let column = self
+            .text
+            .get(start..before)
+            .map_or(0, |text| text.chars().count());
+        (line, column + 1)
+    }
+
+    /// The findings of one severity as problems, in the order of the file.
+    pub(crate) fn problems(&self, severity: Severity) -> Problems {
+        let findings = self.findings.borrow();
+        let mut chosen: Vec<_> = findings
+            .iter()
+            .filter(|finding| finding.severity == severity)
+            .collect();
+        chosen.sort_by_key(|finding| finding.span.as_ref().map(|span| span.start));
+        let left_out = chosen.len().saturating_sub(LISTED);
+        let more = (left_out > 0).then(|| {
+            self.problem(&Finding {
+                severity,
+                ..Finding::error(None, "", format!("and {left_out} more problems"))
+            })
+        });
+        chosen
+            .into_iter()
+            .take(LISTED)
+            .map(|finding| self.problem(finding))
+            .chain(more)
+            .collect()
+    }
+
+    /// One finding with its place in the text.
+    pub(crate) fn problem(&self, finding: &Finding) -> Problem {
+        let (line, column) = finding
+            .span
+            .as_ref()
+            .map_or((0, 0), |span| self.position(span.start));
+        let excerpt = match &finding.span {
+            Some(span) if finding.shown => self.excerpt(line, span),
+            _ => None,
+        };
+        Problem {
+            severity: finding.severity,
+            file: self.file.clone(),
+            line,
+            column,
+            path: finding.path.as_str().into(),
+            what: finding.what.as_str().into(),
+            hint: finding.hint.as_deref().map(Into::into),
+            excerpt,
+        }
+    }
+
+    /// The source line with the span marked and every secret replaced by stars.
+    fn excerpt(&self, line: usize, span: &Span) -> Option<Excerpt> {
+        let line_start = *self.line_starts.get(line.checked_sub(1)?)?;
+        let line_end = line_start + self.text.get(line_start..)?.lines().next()?.len();
+        let from = floor(self.text, span.start.saturating_sub(REACH)).max(line_start);
+        let to = floor(self.text, span.start.saturating_add(REACH)).min(line_end);
+        let near = self.text.get(from..to)?;
+        if near.trim().is_empty() {
+            return None;
+        }
+        let secrets = self.secrets.borrow();
+        let secrets: Vec<_> = secrets
+            .iter()
+            .filter(|secret| secret.start < to && secret.end > from)
+            .collect();
+        let mut shown: Vec<char> = Vec::new();
+        let (mut start, mut end) = (None, None);
+        let mut masked_to = 0;
+        for (offset, character) in near.char_indices() {
+            let offset = from + offset;
+            if start.is_none() && offset >= span.start {
+                start = Some(shown.len());
+            }
+            if end.is_none() && offset >= span.end {
+                end = Some(shown.len());
+            }
+            if offset < masked_to {
+                continue;
+            }
+            if let Some(secret) = secrets.iter().find(|secret| secret.contains(&offset)) {
+                masked_to = secret.end;
+                shown.extend("\"***\"".chars());
+            } else {
+                shown.push(printable(character));
+            }
+        }
+        let start = start.unwrap_or(shown.len());
+        let end = end.unwrap_or(shown.len()).max(start + 1);
+        Some(window(&shown, start, end))
+    }
+}
+
+/// What stands for a character on a terminal or in a log line.
+fn printable(character: char) -> char {
+    match character {
+        '\t' => ' ',
+        other if other.is_control() => '\u{fffd}',
+        other => other,
+    }
+}
+
+/// At most [`WIDTH`] characters of a line, the marked part among them.
+fn window(line: &[char], start: usize, end: usize) -> Excerpt {
+    let indent = line.iter().take_while(|c| **c == ' ').count().min(start);
+    let from = if line.len() - indent <= WIDTH {
+        indent
+    } else {
+        start.saturating_sub(WIDTH / 3).max(indent)
+    };
+    let to = line.len().min(from + WIDTH);
+    let (before, after) = (
+        if from > indent { "..." } else { "" },
+        if to < line.len() { "..." } else { "" },
+    );
+    let middle: String = line.get(from..to).unwrap_or_default().iter().collect();
+    Excerpt {
+        text: format!("{before}{middle}{after}").into(),
+        start: before.len() + start.saturating_sub(from),
+        length: end.min(to).saturating_sub(start).max(1),
+    }
+}
+
+/// The nearest character boundary at or before an offset.
+fn floor(text: &str, offset: usize) -> usize {
+    let mut at = offset.min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
+}

@@ -1,0 +1,338 @@
+//! Decides what a valid configuration is: these types, which only [`crate::config::parse`] makes
+//! and which need no further checking.
+//!
+//! Must never hold a default that `docs/configuration.md` does not name, and never show a secret.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use http::HeaderName;
+
+use crate::config::per::Per;
+use crate::config::problem::Problems;
+use crate::config::web::{Host, UpstreamUrl};
+use crate::protocol::{Contract, HttpStatus, Steps};
+
+/// A whole configuration.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// `[runtime]`. Needs a restart.
+    pub runtime: Runtime,
+    /// `[listener.NAME]`, in the order of the file; at least one. Needs a restart.
+    pub listeners: Vec<Listener>,
+    /// `[admin]`. Needs a restart.
+    pub admin: Admin,
+    /// `[limits]`.
+    pub limits: Limits,
+    /// `[log]`. Needs a restart.
+    pub log: Log,
+    /// `[shutdown]`.
+    pub shutdown: Shutdown,
+    /// `[callers]`.
+    pub callers: Callers,
+    /// `[quota.NAME]`, in the order of the file.
+    pub quotas: Vec<Quota>,
+    /// `[upstream.NAME]`, in the order of the file.
+    pub upstreams: Vec<Upstream>,
+    /// `[endpoint.NAME]`, in the order of the file; at least one.
+    pub endpoints: Vec<Endpoint>,
+    /// What is probably not meant, each of severity warning.
+    pub warnings: Problems,
+    /// See [`Settings::not_yet`].
+    pub(in crate::config) unserved: Problems,
+}
+
+impl Settings {
+    /// What is valid configuration but not served by this version: a `tls` listener, an `https`
+    /// upstream. Errors, with line and hint.
+    ///
+    /// Whoever is about to serve these settings, and `check`, must treat them as failures: serving a
+    /// `tls` listener in clear would be worse than not serving it.
+    #[must_use]
+    pub fn not_yet(&self) -> Problems {
+        self.unserved.clone()
+    }
+
+    /// The tables in which `next` differs from these settings and which cannot change while the
+    /// gateway runs: some of `runtime`, `listener`, `admin`, `log`. Empty: `next` can go live.
+    #[must_use]
+    pub fn restart_needed(&self, next: &Self) -> Vec<&'static str> {
+        [
+            ("runtime", self.runtime != next.runtime),
+            ("listener", self.listeners != next.listeners),
+            ("admin", self.admin != next.admin),
+            ("log", self.log != next.log),
+        ]
+        .into_iter()
+        .filter_map(|(table, differs)| differs.then_some(table))
+        .collect()
+    }
+}
+
+/// `[runtime]`: what the process is made of.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Runtime {
+    /// Worker threads, at most 1024. `None`: one per core.
+    pub workers: Option<NonZeroUsize>,
+}
+
+/// `[listener.NAME]`: a socket we accept on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listener {
+    /// Its name.
+    pub name: Box<str>,
+    /// Where it is bound. Port 0: any free port.
+    pub address: SocketAddr,
+    /// Its certificate. `None`: clear text.
+    pub tls: Option<Tls>,
+}
+
+/// `tls` of a listener. Paths are resolved against the directory of the configuration file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tls {
+    /// PEM file with the certificate chain.
+    pub certificate: PathBuf,
+    /// PEM file with the private key.
+    pub key: PathBuf,
+}
+
+/// `[admin]`: the socket for probes, metrics and operators.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Admin {
+    /// Where it is bound. Default 127.0.0.1:9901.
+    pub address: SocketAddr,
+}
+
+/// `[limits]`: what a client can cost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Largest request body, bytes; at most `in_flight_bytes`. Default 1 MiB.
+    pub body: u64,
+    /// Largest request head, bytes; 8 KiB to 1 MiB. Default 32 KiB.
+    pub header_bytes: usize,
+    /// Most header lines; 1 to 1000. Default 100.
+    pub header_count: usize,
+    /// Time to receive a request head. Default 10 s.
+    pub header_timeout: Duration,
+    /// Time to receive a request body. Default 30 s.
+    pub body_timeout: Duration,
+    /// How long a client connection may be without a request. Default 75 s.
+    pub idle_timeout: Duration,
+    /// Most client connections at once, over all workers. Default 10,000.
+    pub connections: usize,
+    /// Most bytes of request bodies held at once, over all workers. Default 256 MiB.
+    pub in_flight_bytes: u64,
+    /// Most limiter keys that are tracked apart. Default 1,048,576.
+    pub limiter_keys: usize,
+}
+
+/// `[log]`: what is written where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Log {
+    /// Where the line per request goes. Default standard output.
+    pub access: AccessLog,
+    /// How diagnostics are written. Default JSON.
+    pub format: LogFormat,
+    /// Which diagnostics are written. Default `info`.
+    pub level: Level,
+}
+
+/// Where the access log goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AccessLog {
+    /// Standard output.
+    Stdout,
+    /// Nowhere.
+    Off,
+    /// A file, resolved against the directory of the configuration file; appended to.
+    File(PathBuf),
+}
+
+/// How diagnostics are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LogFormat {
+    /// One JSON object a line.
+    Json,
+    /// For people.
+    Text,
+}
+
+impl LogFormat {
+    /// Every format.
+    pub const ALL: [Self; 2] = [Self::Json, Self::Text];
+
+    /// The name used in configuration.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Json => "json",
+            Self::Text => "text",
+        }
+    }
+}
+
+/// The least severe diagnostics that are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Level {
+    /// Something failed that an operator must look at.
+    Error,
+    /// Something is off.
+    Warn,
+    /// What an operator wants to know in quiet times.
+    Info,
+    /// For whoever looks for a defect.
+    Debug,
+    /// Everything.
+    Trace,
+}
+
+impl Level {
+    /// Every level, most severe first.
+    pub const ALL: [Self; 5] = [
+        Self::Error,
+        Self::Warn,
+        Self::Info,
+        Self::Debug,
+        Self::Trace,
+    ];
+
+    /// The name used in configuration.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warn => "warn",
+            Self::Info => "info",
+            Self::Debug => "debug",
+            Self::Trace => "trace",
+        }
+    }
+}
+
+/// `[shutdown]`: how the process ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shutdown {
+    /// How long it is not ready but still accepts. Default 0 s.
+    pub delay: Duration,
+    /// How long what is in flight may take after that; 0: nothing is waited for. Default 25 s.
+    pub timeout: Duration,
+}
+
+/// `[callers]`: who is asking.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Callers {
+    /// What identifies a caller: the first that is present. Never empty. Default the address.
+    pub identify: Vec<Identify>,
+}
+
+/// One way to identify a caller.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Identify {
+    /// The value of a request header, which nobody has verified.
+    Header(HeaderName),
+    /// The client's address; always present, so always the last of a list.
+    Address,
+}
+
+/// `[quota.NAME]`: so much, so often.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Quota {
+    /// Its name.
+    pub name: Box<str>,
+    /// What is counted apart.
+    pub per: Per,
+    /// One request per interval in the long run: the rate's period divided by its count, at least
+    /// 1 ns, rounded down to whole nanoseconds.
+    pub interval: Duration,
+    /// Requests at once after a rest; `burst` times `interval` is below 2^63 ns. Default: the count
+    /// of the rate.
+    pub burst: NonZeroU32,
+    /// One bucket across every endpoint that names the quota. Default false: each endpoint its own.
+    pub shared: bool,
+}
+
+/// `[upstream.NAME]`: where we forward.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Upstream {
+    /// Its name.
+    pub name: Box<str>,
+    /// Where it is.
+    pub url: UpstreamUrl,
+    /// Time to connect. Default 2 s.
+    pub connect_timeout: Duration,
+    /// Time from the request's last byte to the response head. Default 120 s.
+    pub response_timeout: Duration,
+    /// Time between two pieces of the response body, streams included. Default 300 s.
+    pub idle_timeout: Duration,
+    /// How long an unused connection is kept; 0: connections are not reused. Default 4 s.
+    pub keep_alive: Duration,
+    /// Most connections at once, over all workers. Default 1024.
+    pub max_connections: usize,
+    /// Most requests that wait for a connection, over all workers. Default 1024.
+    pub max_waiting: usize,
+    /// Whether the caller's `Host` is sent instead of the URL's authority. Default false.
+    pub preserve_host: bool,
+    /// Request headers that are set, replacing the caller's; sorted by place in the file.
+    pub headers: Vec<(HeaderName, Secret)>,
+}
+
+/// `[endpoint.NAME]`: a public URL pinned to a contract, or to several.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Endpoint {
+    /// Its name.
+    pub name: Box<str>,
+    /// The hosts it answers for. Default any.
+    pub host: Host,
+    /// Its path, beginning with `/`, without a slash at the end unless it is `/`.
+    pub path: Box<str>,
+    /// Its contracts, never empty. One: pinned. Two or more: ambiguous, nothing is inferred.
+    pub contracts: Vec<Pin>,
+    /// Its quotas, as places in [`Settings::quotas`].
+    pub quotas: Vec<usize>,
+    /// Which HTTP status carries a JSON-RPC answer made here. Default split.
+    pub http_status: HttpStatus,
+    /// The steps that only count and log. Default none.
+    pub report: Steps,
+    /// The JSON-RPC methods served, never empty. `None`: whatever the protocol allows.
+    pub methods: Option<Vec<Box<str>>>,
+}
+
+/// A contract of an endpoint and where its calls go.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pin {
+    /// The contract, the endpoint's overrides applied.
+    pub contract: Contract,
+    /// A place in [`Settings::upstreams`].
+    pub upstream: usize,
+}
+
+/// A value that is never shown: `Debug` and `Display` print stars.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(Box<str>);
+
+impl Secret {
+    pub(in crate::config) fn new(text: &str) -> Self {
+        Self(text.into())
+    }
+
+    /// The value itself. Only for where it is sent.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+impl fmt::Display for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}

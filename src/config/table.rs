@@ -1,0 +1,364 @@
+//! Decides how a table is read: key by key; what is wrong is reported and reading goes on; what
+//! nobody asked for is reported at the end.
+//!
+//! Must never stop at a wrong value: the operator wants all of them.
+
+use std::collections::HashSet;
+
+use crate::config::document::{Entry, Node, Value};
+use crate::config::read::{At, Field, FromNode, List, describe, key_path, quote, take};
+use crate::config::report::{Finding, Report, Span};
+use crate::config::suggest;
+
+/// A table being read.
+pub(crate) struct Table<'t> {
+    report: &'t Report<'t>,
+    /// How the documentation names it, such as `[endpoint.NAME]`.
+    section: &'static str,
+    path: String,
+    /// Where to point when something is missing: the name in the header.
+    span: Option<Span>,
+    entries: &'t [Entry],
+    asked: Vec<&'static str>,
+    /// Something else stood here and was reported: nothing is missing in it.
+    is_broken: bool,
+}
+
+/// A table whose keys are names, such as `[endpoint.NAME]`.
+pub(crate) struct Tables<T> {
+    /// In the order of the file.
+    pub(crate) entries: Vec<Named<T>>,
+    /// Whether all there was could be read: otherwise an unknown name may be no mistake.
+    pub(crate) is_complete: bool,
+}
+
+/// One entry of a [`Tables`] table.
+pub(crate) struct Named<T> {
+    pub(crate) name: Box<str>,
+    /// Where the name stands.
+    pub(crate) span: Span,
+    pub(crate) path: String,
+    pub(crate) value: T,
+}
+
+impl<'t> Table<'t> {
+    /// The whole document.
+    pub(crate) fn root(node: &'t Node, report: &'t Report<'t>) -> Self {
+        let mut table = Self {
+            report,
+            section: "the file",
+            path: String::new(),
+            span: None,
+            entries: &[],
+            asked: Vec::new(),
+            is_broken: false,
+        };
+        table.open(node);
+        table
+    }
+
+    /// Takes the entries of a node, or reports that it has none.
+    fn open(&mut self, node: &'t Node) {
+        match &node.value {
+            Value::Table(entries) => self.entries = entries,
+            Value::Failed => self.is_broken = true,
+            Value::Text { .. }
+            | Value::Integer(_)
+            | Value::Float
+            | Value::Boolean(_)
+            | Value::Time
+            | Value::Null
+            | Value::List(_) => {
+                self.is_broken = true;
+                // The value is not repeated: it may stand where secrets stand.
+                let found = if matches!(node.value, Value::Text { .. }) {
+                    "a string".to_owned()
+                } else {
+                    describe(node, self.report)
+                };
+                let what = format!("expected a table, found {found}");
+                self.report
+                    .add(Finding::error(node.span.clone(), self.path.clone(), what));
+            }
+        }
+    }
+
+    /// Where the table is to be pointed at.
+    pub(crate) const fn span(&self) -> Option<&Span> {
+        self.span.as_ref()
+    }
+
+    fn ask(&mut self, key: &'static str) -> Option<(&'t Entry, String)> {
+        self.asked.push(key);
+        let entry = self.entries.iter().find(|entry| entry.key == key)?;
+        Some((entry, key_path(&self.path, key)))
+    }
+
+    /// What stands where nothing stands: absent, or wrong in a broken table.
+    const fn nothing<T>(&self) -> Field<T> {
+        if self.is_broken {
+            Field::Wrong
+        } else {
+            Field::Absent
+        }
+    }
+
+    /// One value.
+    pub(crate) fn field<T: FromNode>(&mut self, key: &'static str) -> Field<T> {
+        match self.ask(key) {
+            Some((entry, path)) => take(&entry.node, &path, self.report),
+            None => self.nothing(),
+        }
+    }
+
+    /// One value that must be there.
+    pub(crate) fn required<T: FromNode>(&mut self, key: &'static str) -> Field<T> {
+        let field = self.field::<T>(key);
+        if field.is_absent() {
+            let hint = format!("{key} takes {}", T::EXPECTED);
+            self.missing(key, Some(hint));
+            return Field::Wrong;
+        }
+        field
+    }
+
+    /// Reports a key that must be there and is not.
+    pub(crate) fn missing(&self, key: &str, hint: Option<String>) {
+        if !self.is_broken {
+            let what = format!("{key} is missing");
+            self.report
+                .add(Finding::error(self.span.clone(), self.path.clone(), what).hint(hint));
+        }
+    }
+
+    /// A list of values.
+    pub(crate) fn list<T: FromNode>(&mut self, key: &'static str) -> Field<List<T>> {
+        self.items(key, false)
+    }
+
+    /// A list of values, or one value by itself.
+    pub(crate) fn one_or_list<T: FromNode>(&mut self, key: &'static str) -> Field<List<T>> {
+        self.items(key, true)
+    }
+
+    fn items<T: FromNode>(&mut self, key: &'static str, one_will_do: bool) -> Field<List<T>> {
+        let Some((entry, path)) = self.ask(key) else {
+            return self.nothing();
+        };
+        let node = &entry.node;
+        let value = match &node.value {
+            Value::List(nodes) => nodes
+                .iter()
+                .enumerate()
+                .map(|(index, node)| take(node, &format!("{path}[{index}]"), self.report))
+                .collect(),
+            Value::Failed => return Field::Wrong,
+            Value::Text { .. } if one_will_do => vec![take(node, &path, self.report)],
+            Value::Text { .. }
+            | Value::Integer(_)
+            | Value::Float
+            | Value::Boolean(_)
+            | Value::Time
+            | Value::Null
+            | Value::Table(_) => {
+                let found = describe(node, self.report);
+                let what = format!("expected a list, found {found}");
+                let hint = if let Value::Text {
+                    expanded: false,
+                    text,
+                } = &node.value
+                {
+                    Some(format!("write {key} = [{}]", quote(text)))
+                } else {
+                    None
+                };
+                self.report
+                    .add(Finding::error(node.span.clone(), path, what).hint(hint));
+                return Field::Wrong;
+            }
+        };
+        Field::Given(At {
+            value,
+            span: node.span.clone(),
+            path,
+        })
+    }
+
+    /// A table below this one; without one, an absent one.
+    pub(crate) fn table(&mut self, key: &'static str, section: &'static str) -> Option<Self> {
+        let (entry, path) = self.ask(key)?;
+        Some(self.below(entry, path, section))
+    }
+
+    /// A table below this one that is read even where it is absent, for its defaults.
+    pub(crate) fn table_or_empty(&mut self, key: &'static str, section: &'static str) -> Self {
+        match self.ask(key) {
+            Some((entry, path)) => self.below(entry, path, section),
+            None => Self {
+                report: self.report,
+                section,
+                path: key.to_owned(),
+                span: None,
+                entries: &[],
+                asked: Vec::new(),
+                is_broken: self.is_broken,
+            },
+        }
+    }
+
+    fn below(&self, entry: &'t Entry, path: String, section: &'static str) -> Self {
+        let mut table = Self {
+            report: self.report,
+            section,
+            path,
+            span: Some(entry.key_span.clone()),
+            entries: &[],
+            asked: Vec::new(),
+            is_broken: false,
+        };
+        table.open(&entry.node);
+        table
+    }
+
+    /// The entries of a table below this one whose keys are the operator's.
+    pub(crate) fn pairs<T: FromNode>(
+        &mut self,
+        key: &'static str,
+        section: &'static str,
+    ) -> Field<Vec<(At<String>, Field<T>)>> {
+        let Some((entry, path)) = self.ask(key) else {
+            return self.nothing();
+        };
+        let table = self.below(entry, path.clone(), section);
+        if table.is_broken {
+            return Field::Wrong;
+        }
+        let pairs = table.entries.iter().map(|entry| {
+            let path = key_path(&path, &entry.key);
+            let value = take(&entry.node, &path, self.report);
+            let key = At {
+                value: entry.key.clone(),
+                span: entry.key_span.clone(),
+                path,
+            };
+            (key, value)
+        });
+        Field::Given(At {
+            value: pairs.collect(),
+            span: entry.node.span.clone(),
+            path: path.clone(),
+        })
+    }
+
+    /// The tables `[key.NAME]`, each read by `shape`.
+    pub(crate) fn named<T>(
+        &mut self,
+        key: &'static str,
+        section: &'static str,
+        shape: fn(Table<'t>) -> T,
+    ) -> Tables<T> {
+        let mut named = Tables {
+            entries: Vec::new(),
+            is_complete: !self.is_broken,
+        };
+        let Some((entry, path)) = self.ask(key) else {
+            return named;
+        };
+        let Value::Table(entries) = &entry.node.value else {
+            named.is_complete = false;
+            let what = format!("expected tables with names, {section}");
+            let hint = matches!(entry.node.value, Value::List(_))
+                .then(|| format!("write {section} instead of [[{key}]]"));
+            self.report
+                .add(Finding::error(entry.key_span.clone(), path, what).hint(hint));
+            return named;
+        };
+        let stray = entries
+            .iter()
+            .find(|entry| !matches!(entry.node.value, Value::Table(_)));
+        if let Some(stray) = stray {
+            named.is_complete = false;
+            let what = format!("stands in [{key}], which holds only tables with names");
+            let hint = format!("name the table: {section}");
+            let path = key_path(&path, &stray.key);
+            self.report
+                .add(Finding::error(stray.key_span.clone(), path, what).hint(hint));
+        }
+        for entry in entries {
+            if !matches!(entry.node.value, Value::Table(_)) {
+                continue;
+            }
+            let path = key_path(&path, &entry.key);
+            check_name(entry, &path, self.report);
+            named.entries.push(Named {
+                name: entry.key.as_str().into(),
+                span: entry.key_span.clone(),
+                path: path.clone(),
+                value: shape(self.below(entry, path, section)),
+            });
+        }
+        named
+    }
+
+    /// Ends the reading: reports every key that nobody asked for.
+    pub(crate) fn finish(self) {
+        self.report.note_keys(self.section, &self.asked);
+        let asked: HashSet<_> = self.asked.iter().copied().collect();
+        for entry in self.entries {
+            if asked.contains(entry.key.as_str()) {
+                continue;
+            }
+            let what = match self.section {
+                "the file" => "no such table or key".to_owned(),
+                section => format!("no such key in {section}"),
+            };
+            let hint = suggest::nearest(&entry.key, self.asked.iter().copied())
+                .map(|known| format!("did you mean `{known}`?"))
+                .or_else(|| self.dotted_name(entry))
+                .or_else(|| {
+                    (!self.asked.is_empty()).then(|| format!("there are {}", self.asked.join(", ")))
+                });
+            let path = key_path(&self.path, &entry.key);
+            self.report
+                .add(Finding::error(entry.key_span.clone(), path, what).hint(hint));
+        }
+    }
+
+    /// `[endpoint.a.b]` is a table `b` in the endpoint `a`: probably the name was `a.b`.
+    fn dotted_name(&self, entry: &Entry) -> Option<String> {
+        let Value::Table(inner) = &entry.node.value else {
+            return None;
+        };
+        let kind = self.section.strip_suffix(".NAME]")?.strip_prefix('[')?;
+        let is_ours = inner
+            .iter()
+            .any(|entry| self.asked.iter().any(|key| *key == entry.key));
+        let name = self.path.strip_prefix(kind)?.strip_prefix('.')?;
+        is_ours.then(|| {
+            format!(
+                "a name with a dot stands in quotes: [{kind}.\"{}.{}\"]",
+                name.trim_matches('"'),
+                entry.key
+            )
+        })
+    }
+}
+
+/// Names become metric labels and parts of paths.
+fn check_name(entry: &Entry, path: &str, report: &Report<'_>) {
+    const LONGEST: usize = 64;
+    let name = &entry.key;
+    let why = if name.is_empty() {
+        "a name cannot be empty".to_owned()
+    } else if name.len() > LONGEST {
+        format!("a name has at most {LONGEST} characters")
+    } else if !name
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
+    {
+        "a name consists of letters, digits, `.`, `_` and `-`".to_owned()
+    } else {
+        return;
+    };
+    report.add(Finding::error(entry.key_span.clone(), path, why));
+}
