@@ -12,7 +12,9 @@
 pub mod caller;
 pub mod clock;
 pub mod fingerprint;
+pub mod quota;
 
 pub use caller::{Caller, Source, Subject, identify};
 pub use clock::{Clock, ManualClock, Moment, SystemClock};
 pub use fingerprint::Fingerprint;
+pub use quota::{Dimension, Per, Quota, Rule, Standing};
