@@ -12,9 +12,13 @@
 pub mod caller;
 pub mod clock;
 pub mod fingerprint;
+pub mod limiter;
 pub mod quota;
+mod store;
 
 pub use caller::{Caller, Source, Subject, identify};
 pub use clock::{Clock, ManualClock, Moment, SystemClock};
 pub use fingerprint::Fingerprint;
+pub use limiter::{Decision, Limiter, Shortage};
 pub use quota::{Dimension, Per, Quota, Rule, Standing};
+pub use store::SHARDS;
