@@ -1,6 +1,6 @@
 //! Decides where a bucket stands in the table: 128 keyed bits over what the bucket is for.
 //!
-//! Callers choose the bytes that are hashed, so the hash is SipHash under two random keys drawn
+//! Callers choose the bytes that are hashed, so the hash is SipHash under two keys drawn
 //! once per process: nobody outside can find two callers that share a bucket, or crowd one shard.
 //! Every part is framed by its length: `("ab", "c")` and `("a", "bc")` differ. The bytes
 //! themselves are never kept.
@@ -54,7 +54,7 @@ impl Fingerprint {
 }
 
 impl Hash for Fingerprint {
-    /// The bits are evenly spread already: the table takes 64 of them as they are ([`Spread`]).
+    /// The bits are evenly spread already: the table takes 64 of them as they are.
     fn hash<H: Hasher>(&self, state: &mut H) {
         state.write_u64(self.low);
     }

@@ -122,7 +122,7 @@ impl<C: Clock> Limiter<C> {
         self.store.live()
     }
 
-    /// How often a stranger was charged to an overflow bucket because the table was full.
+    /// How often a stranger was decided on by an overflow bucket because the table was full.
     #[must_use]
     pub fn overflowed(&self) -> u64 {
         self.store.overflowed()

@@ -85,12 +85,12 @@ impl Store {
         table.buckets.len().saturating_add(entering) < self.per_shard
     }
 
-    /// Notes that a stranger was charged to an overflow bucket.
+    /// Notes that an overflow bucket decided on a stranger.
     pub(super) fn count_overflow(&self) {
         self.overflowed.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How often a stranger was charged to an overflow bucket.
+    /// How often an overflow bucket decided on a stranger.
     pub(super) fn overflowed(&self) -> u64 {
         self.overflowed.load(Ordering::Relaxed)
     }
