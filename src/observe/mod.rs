@@ -7,10 +7,13 @@
 
 pub mod clock;
 mod histogram;
+mod json;
+pub mod line;
 pub mod metrics;
 
 pub use clock::{ManualWallClock, Rfc3339, SystemWallClock, Timestamp, WallClock, rfc3339};
 pub use histogram::Histogram;
+pub use line::Line;
 pub use metrics::{
     EndpointMeters, Exposition, ListenerMeters, Metrics, NAMES, Presence, QuotaMeters,
     UpstreamMeters,
