@@ -5,12 +5,14 @@
 //! traffic: a caller cannot make a series. No body, no key, no header value that identifies and no
 //! query string is ever written here, and no worker waits for a disk or a terminal.
 
+pub mod access;
 pub mod clock;
 mod histogram;
 mod json;
 pub mod line;
 pub mod metrics;
 
+pub use access::{AccessLog, Destination, Pen};
 pub use clock::{ManualWallClock, Rfc3339, SystemWallClock, Timestamp, WallClock, rfc3339};
 pub use histogram::Histogram;
 pub use line::Line;
