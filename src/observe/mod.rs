@@ -10,6 +10,7 @@ pub mod clock;
 mod histogram;
 mod json;
 pub mod line;
+pub mod log;
 pub mod metrics;
 
 pub use access::{AccessLog, Destination, Pen};
