@@ -8,11 +8,18 @@
 //! |---|---|---|
 //! | 0 | [`protocol`] | the rules: contracts, header judgement, envelopes, refusals. Pure. |
 //! | 1 | [`config`] | text to valid settings, with every problem at once. Pure but for reading files. |
+//! | 2 | [`limit`] | per-caller quotas: whose bucket, how full, how long to wait. |
+//! | 2 | [`observe`] | what is told to operators: access log, metrics, diagnostics. |
+| 2 | [`upstream`] | where requests are forwarded: pools and one exchange. |
 //!
 //! `protocol` and `config` are the locked core: they compile with `--no-default-features`, that is
 //! without any crate that does I/O.
 
 pub mod config;
+#[cfg(feature = "gateway")]
+pub mod limit;
+#[cfg(feature = "gateway")]
+pub mod observe;
 pub mod protocol;
 #[cfg(feature = "gateway")]
 pub mod upstream;

@@ -1,0 +1,260 @@
+//! Decides whose bucket a request falls into: the first configured source that is present.
+//!
+//! Nothing here proves who somebody is. A header that nobody verified separates honest callers
+//! from each other and no more, which is why an address quota should stand beside it. The value
+//! of a header must never come out of this file again: only its fingerprint does.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv6Addr};
+
+use http::{HeaderMap, HeaderName};
+
+use super::fingerprint::{Domain, Fingerprint, Print};
+
+/// Where a caller's name may be found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// The value of this header, all of its lines taken together.
+    Header(HeaderName),
+    /// The client's address.
+    Address,
+}
+
+/// Who is calling, as far as the configured sources say.
+///
+/// Its `Display` is fit for a log: `address 192.0.2.7`, `x-api-key#1a2b3c4d` or `nobody`, never
+/// the key itself. The eight digits are stable within the process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Caller<'a> {
+    fingerprint: Fingerprint,
+    known: Known<'a>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Known<'a> {
+    Header(&'a HeaderName),
+    Address(IpAddr),
+    No,
+}
+
+/// Identifies the caller: the first source that is present wins.
+///
+/// A header that is absent, or that has nothing but spaces and tabs on all of its lines, names
+/// nobody and the next source is asked. Spaces and tabs around a line do not count (HTTP/2 keeps
+/// them, HTTP/1.1 does not: a caller must not get a second bucket by adding one). When no source
+/// says anything, all such callers are one.
+#[must_use]
+pub fn identify<'a>(sources: &'a [Source], headers: &HeaderMap, address: IpAddr) -> Caller<'a> {
+    for source in sources {
+        match source {
+            Source::Header(name) => {
+                if let Some(fingerprint) = by_header(name, headers) {
+                    return Caller {
+                        fingerprint,
+                        known: Known::Header(name),
+                    };
+                }
+            }
+            Source::Address => {
+                return Caller {
+                    fingerprint: by_address(Domain::Caller, address),
+                    known: Known::Address(address),
+                };
+            }
+        }
+    }
+    Caller {
+        fingerprint: Fingerprint::of(Domain::Nobody, []),
+        known: Known::No,
+    }
+}
+
+impl Caller<'_> {
+    /// The keyed fingerprint of what names the caller.
+    #[must_use]
+    pub const fn fingerprint(&self) -> Fingerprint {
+        self.fingerprint
+    }
+}
+
+impl fmt::Display for Caller<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.known {
+            Known::Header(name) => write!(out, "{name}#{:08x}", self.fingerprint.short()),
+            Known::Address(address) => match network(address) {
+                IpAddr::V4(address) => write!(out, "address {address}"),
+                IpAddr::V6(prefix) => write!(out, "address {prefix}/64"),
+            },
+            Known::No => out.write_str("nobody"),
+        }
+    }
+}
+
+/// What a quota can count by: the caller and the client's address. Made once per request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Subject {
+    caller: Fingerprint,
+    address: IpAddr,
+}
+
+impl Subject {
+    /// The caller at this address.
+    #[must_use]
+    pub const fn new(caller: &Caller<'_>, address: IpAddr) -> Self {
+        Self {
+            caller: caller.fingerprint,
+            address,
+        }
+    }
+
+    pub(super) const fn caller(&self) -> Fingerprint {
+        self.caller
+    }
+
+    /// Computed on demand: most endpoints have no address quota.
+    pub(super) fn address(&self) -> Fingerprint {
+        by_address(Domain::Address, self.address)
+    }
+}
+
+fn by_header(name: &HeaderName, headers: &HeaderMap) -> Option<Fingerprint> {
+    let mut print = Print::new(Domain::Header);
+    print.part(name.as_str().as_bytes());
+    let mut present = false;
+    for value in headers.get_all(name) {
+        let value = trim(value.as_bytes());
+        present |= !value.is_empty();
+        print.part(value);
+    }
+    present.then(|| print.finish())
+}
+
+fn by_address(domain: Domain, address: IpAddr) -> Fingerprint {
+    match network(address) {
+        IpAddr::V4(address) => Fingerprint::of(domain, [address.octets().as_slice()]),
+        IpAddr::V6(prefix) => Fingerprint::of(domain, [prefix.octets().as_slice()]),
+    }
+}
+
+/// The network one client is taken to own: an IPv4 address (also one that is written as IPv6), or
+/// the first 64 bits of an IPv6 address, of which any subscriber has 2^64 to choose from.
+fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V4(address) => IpAddr::V4(address),
+        IpAddr::V6(address) => {
+            let prefix = u128::from(address) & !u128::from(u64::MAX);
+            IpAddr::V6(Ipv6Addr::from(prefix))
+        }
+    }
+}
+
+fn trim(mut value: &[u8]) -> &[u8] {
+    while let [b' ' | b'\t', rest @ ..] | [rest @ .., b' ' | b'\t'] = value {
+        value = rest;
+    }
+    value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderValue;
+
+    fn sources() -> [Source; 3] {
+        [
+            Source::Header(HeaderName::from_static("x-api-key")),
+            Source::Header(HeaderName::from_static("authorization")),
+            Source::Address,
+        ]
+    }
+
+    fn headers(lines: &[(&'static str, &'static str)]) -> HeaderMap {
+        let mut map = HeaderMap::new();
+        for (name, value) in lines {
+            map.append(*name, HeaderValue::from_static(value));
+        }
+        map
+    }
+
+    fn name(lines: &[(&'static str, &'static str)], address: &str) -> String {
+        identify(&sources(), &headers(lines), address.parse().unwrap()).to_string()
+    }
+
+    fn print(lines: &[(&'static str, &'static str)]) -> Fingerprint {
+        identify(&sources(), &headers(lines), [192, 0, 2, 7].into()).fingerprint()
+    }
+
+    #[test]
+    fn the_first_present_source_wins() {
+        let both = [("authorization", "Bearer t"), ("x-api-key", "secret")];
+        assert!(name(&both, "192.0.2.7").starts_with("x-api-key#"));
+        assert!(name(&both[..1], "192.0.2.7").starts_with("authorization#"));
+        assert_eq!(name(&[], "192.0.2.7"), "address 192.0.2.7");
+        assert_eq!(
+            name(&[("x-api-key", " \t")], "192.0.2.7"),
+            "address 192.0.2.7"
+        );
+    }
+
+    #[test]
+    fn the_name_is_eight_digits_and_never_the_key() {
+        let shown = name(&[("x-api-key", "secret")], "192.0.2.7");
+        let digits = shown.strip_prefix("x-api-key#").unwrap();
+        assert_eq!(digits.len(), 8);
+        assert!(digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
+        assert_eq!(shown, name(&[("x-api-key", "secret")], "198.51.100.1"));
+        assert_ne!(shown, name(&[("x-api-key", "secret2")], "192.0.2.7"));
+    }
+
+    #[test]
+    fn lines_of_a_repeated_header_are_taken_together() {
+        let ab = print(&[("x-api-key", "a"), ("x-api-key", "b")]);
+        assert_ne!(ab, print(&[("x-api-key", "a")]));
+        assert_ne!(ab, print(&[("x-api-key", "b"), ("x-api-key", "a")]));
+        assert_ne!(ab, print(&[("x-api-key", "ab")]));
+        assert_ne!(ab, print(&[("x-api-key", "a"), ("x-api-key", "")]));
+    }
+
+    #[test]
+    fn spaces_around_a_key_make_no_second_caller() {
+        assert_eq!(
+            print(&[("x-api-key", "k")]),
+            print(&[("x-api-key", "\t k ")])
+        );
+    }
+
+    #[test]
+    fn the_same_value_under_another_header_is_another_caller() {
+        assert_ne!(
+            print(&[("x-api-key", "k")]),
+            print(&[("authorization", "k")])
+        );
+    }
+
+    #[test]
+    fn without_any_source_everybody_is_the_same_nobody() {
+        let only = [Source::Header(HeaderName::from_static("x-api-key"))];
+        let one = identify(&only, &HeaderMap::new(), [192, 0, 2, 7].into());
+        let two = identify(&only, &HeaderMap::new(), [192, 0, 2, 8].into());
+        assert_eq!(one.fingerprint(), two.fingerprint());
+        assert_eq!(one.to_string(), "nobody");
+        assert_eq!(one, identify(&[], &HeaderMap::new(), [192, 0, 2, 7].into()));
+    }
+
+    #[test]
+    fn an_address_is_its_network() {
+        assert_eq!(name(&[], "::ffff:192.0.2.7"), "address 192.0.2.7");
+        assert_eq!(
+            name(&[], "2001:db8:1:2:3:4:5:6"),
+            "address 2001:db8:1:2::/64"
+        );
+        let subject = |address: &str| {
+            let address = address.parse().unwrap();
+            Subject::new(&identify(&[], &HeaderMap::new(), address), address).address()
+        };
+        assert_eq!(subject("2001:db8::1"), subject("2001:db8::2"));
+        assert_ne!(subject("2001:db8::1"), subject("2001:db8:0:1::1"));
+        assert_ne!(subject("192.0.2.7"), subject("192.0.2.8"));
+        assert_eq!(subject("192.0.2.7"), subject("::ffff:192.0.2.7"));
+    }
+}

@@ -1,0 +1,456 @@
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+use proptest::prelude::*;
+
+use super::*;
+use crate::limit::caller::{Source, identify};
+use crate::limit::clock::{ManualClock, SystemClock};
+use crate::limit::quota::{Dimension, Rule};
+
+const ONE: NonZeroU32 = NonZeroU32::MIN;
+const HOME: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1));
+
+fn rule(name: &str, per: Dimension, interval: Duration, burst: u32) -> Rule {
+    Rule {
+        name: name.into(),
+        per: per.into(),
+        interval,
+        burst: NonZeroU32::new(burst).unwrap(),
+        shared: false,
+    }
+}
+
+fn quota(name: &str, per: Dimension, interval: Duration, burst: u32) -> Quota {
+    Quota::compile(&rule(name, per, interval, burst), "lakeside")
+}
+
+fn who(key: &str) -> Subject {
+    let sources = [Source::Header(HeaderName::from_static("x-api-key"))];
+    let mut headers = HeaderMap::new();
+    headers.insert("x-api-key", HeaderValue::from_str(key).unwrap());
+    Subject::new(&identify(&sources, &headers, HOME), HOME)
+}
+
+fn limiter(capacity: usize) -> (Limiter<ManualClock>, ManualClock) {
+    let clock = ManualClock::new();
+    (Limiter::new(clock.clone(), capacity), clock)
+}
+
+fn secs(secs: u64) -> Duration {
+    Duration::from_secs(secs)
+}
+
+/// How many calls in a row are admitted, and the refusal that ended them.
+fn spend<C: Clock>(limiter: &Limiter<C>, quotas: &[Quota], who: &Subject) -> (u32, Shortage) {
+    let mut admitted = 0;
+    loop {
+        match limiter.check(quotas, who, ONE) {
+            Decision::Admitted(_) => admitted += 1,
+            Decision::Refused(shortage) => return (admitted, shortage),
+        }
+    }
+}
+
+fn admitted(decision: Decision) -> bool {
+    match decision {
+        Decision::Admitted(_) => true,
+        Decision::Refused(_) => false,
+    }
+}
+
+#[test]
+fn a_burst_then_the_rate_to_the_nanosecond() {
+    let (limiter, clock) = limiter(1000);
+    let quotas = [quota("q", Dimension::Caller, secs(30), 2)];
+    let (count, shortage) = spend(&limiter, &quotas, &who("k"));
+    assert_eq!((count, shortage.wait), (2, secs(30)));
+    assert_eq!(shortage.retry_after_ms(), 30_000);
+    assert_eq!(shortage.retry_after_secs(), 30);
+    clock.advance(secs(30) - Duration::from_nanos(1));
+    let (count, shortage) = spend(&limiter, &quotas, &who("k"));
+    assert_eq!((count, shortage.wait), (0, Duration::from_nanos(1)));
+    assert_eq!(shortage.retry_after_ms(), 1);
+    assert_eq!(shortage.retry_after_secs(), 1);
+    clock.advance(Duration::from_nanos(1));
+    assert_eq!(spend(&limiter, &quotas, &who("k")).0, 1);
+    assert_eq!(spend(&limiter, &quotas, &who("other")).0, 2);
+}
+
+#[test]
+fn no_quota_admits() {
+    let (limiter, _) = limiter(1000);
+    assert_eq!(limiter.check(&[], &who("k"), ONE), Decision::Admitted(None));
+}
+
+proptest! {
+    /// Whatever came before, a caller who waits exactly the advertised ms is admitted.
+    #[test]
+    fn waiting_the_advertised_milliseconds_is_enough(
+        rates in prop::collection::vec((1..3_000_000_000_u64, 1..6_u32), 1..4),
+        calls in prop::collection::vec((0..2_000_000_000_u64, 1..8_u32), 1..40),
+    ) {
+        let (limiter, clock) = limiter(1000);
+        let quotas: Vec<Quota> = rates.iter().enumerate().map(|(index, (interval, burst))| {
+            quota(&index.to_string(), Dimension::Caller, Duration::from_nanos(*interval), *burst)
+        }).collect();
+        for (wait, cost) in calls {
+            clock.advance(Duration::from_nanos(wait));
+            let cost = NonZeroU32::new(cost).unwrap();
+            if let Decision::Refused(shortage) = limiter.check(&quotas, &who("k"), cost) {
+                let ms = shortage.retry_after_ms();
+                prop_assert!(ms >= 1);
+                prop_assert!(shortage.retry_after_secs() * 1000 >= ms);
+                clock.advance(Duration::from_millis(ms));
+                prop_assert!(admitted(limiter.check(&quotas, &who("k"), cost)));
+            }
+        }
+    }
+
+    /// Several quotas together are what the same quotas say one by one, where all agree; and a
+    /// refusal changes none of them.
+    #[test]
+    fn several_quotas_admit_together_or_not_at_all(
+        rates in prop::collection::vec((1..1000_u64, 1..6_u32, any::<bool>()), 2..5),
+        calls in prop::collection::vec((0..500_u64, 1..4_u32, 0..3_usize), 1..80),
+        capacity in prop_oneof![Just(0_usize), Just(1000)],
+    ) {
+        let (together, clock) = limiter(capacity);
+        let quotas: Vec<Quota> = rates.iter().enumerate().map(|(index, (interval, burst, all))| {
+            let per = if *all { Dimension::All } else { Dimension::Caller };
+            quota(&index.to_string(), per, Duration::from_nanos(*interval), *burst)
+        }).collect();
+        for (wait, cost, key) in calls {
+            clock.advance(Duration::from_nanos(wait));
+            let cost = NonZeroU32::new(cost).unwrap();
+            let who = who(["a", "b", "c"][key]);
+            let before: Vec<Standing> =
+                quotas.iter().map(|quota| together.standing(quota, &who)).collect();
+            let affordable = before.iter().all(|standing| {
+                standing.remaining() >= cost.get().min(standing.burst())
+            });
+            let decision = together.check(&quotas, &who, cost);
+            let after: Vec<Standing> =
+                quotas.iter().map(|quota| together.standing(quota, &who)).collect();
+            match decision {
+                Decision::Admitted(tightest) => {
+                    prop_assert!(affordable);
+                    let least = after.iter().map(|standing| standing.remaining()).min();
+                    prop_assert_eq!(tightest.map(|standing| standing.remaining()), least);
+                    for (before, after) in before.iter().zip(&after) {
+                        let charged = before.remaining() - after.remaining();
+                        prop_assert_eq!(charged, cost.get().min(before.burst()));
+                    }
+                }
+                Decision::Refused(_) => {
+                    prop_assert!(!affordable);
+                    prop_assert_eq!(before, after);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_refusal_by_one_charges_none_and_names_the_longest() {
+    let (limiter, clock) = limiter(1000);
+    let wide = quota("wide", Dimension::Caller, secs(1), 10);
+    let slow = quota("slow", Dimension::Caller, secs(60), 1);
+    let quick = quota("quick", Dimension::Caller, secs(5), 1);
+    let quotas = [wide, slow, quick];
+    let (count, shortage) = spend(&limiter, &quotas, &who("k"));
+    assert_eq!((count, shortage.quota, shortage.wait), (1, 1, secs(60)));
+    for _ in 0..100 {
+        assert!(!admitted(limiter.check(&quotas, &who("k"), ONE)));
+    }
+    assert_eq!(limiter.standing(&quotas[0], &who("k")).remaining(), 9);
+    clock.advance(secs(60));
+    assert!(admitted(limiter.check(&quotas, &who("k"), ONE)));
+}
+
+#[test]
+fn two_quotas_in_one_shard_lock_it_once() {
+    let (limiter, _) = limiter(1000);
+    let first = quota("0", Dimension::Caller, secs(60), 3);
+    let second = (1..)
+        .map(|name| quota(&name.to_string(), Dimension::Caller, secs(60), 2))
+        .find(|other| same_shard(other.bucket(&who("k")), first.bucket(&who("k"))))
+        .unwrap();
+    let quotas = [first, second];
+    assert_eq!(spend(&limiter, &quotas, &who("k")).0, 2);
+    assert_eq!(limiter.standing(&quotas[0], &who("k")).remaining(), 1);
+    assert_eq!(limiter.live(), 2);
+}
+
+#[test]
+fn a_quota_named_twice_is_charged_once() {
+    let (limiter, _) = limiter(1000);
+    let twice = || quota("q", Dimension::Caller, secs(60), 3);
+    assert_eq!(spend(&limiter, &[twice(), twice()], &who("k")).0, 3);
+}
+
+#[test]
+fn shared_counts_across_endpoints() {
+    let (limiter, _) = limiter(1000);
+    let at = |endpoint: &str, shared| {
+        let rule = Rule {
+            shared,
+            ..rule(
+                if shared { "s" } else { "q" },
+                Dimension::Caller,
+                secs(60),
+                3,
+            )
+        };
+        [Quota::compile(&rule, endpoint)]
+    };
+    assert_eq!(spend(&limiter, &at("one", false), &who("k")).0, 3);
+    assert_eq!(spend(&limiter, &at("two", false), &who("k")).0, 3);
+    assert_eq!(spend(&limiter, &at("one", true), &who("k")).0, 3);
+    assert_eq!(spend(&limiter, &at("two", true), &who("k")).0, 0);
+    assert_eq!(spend(&limiter, &at("two", true), &who("l")).0, 3);
+}
+
+#[test]
+fn threads_on_one_bucket_admit_exactly_rate_times_time_and_burst() {
+    let (limiter, clock) = limiter(1000);
+    let limiter = Arc::new(limiter);
+    let count = Arc::new(AtomicU32::new(0));
+    let calls = 20_000_u32;
+    let bucket = || {
+        [quota(
+            "q",
+            Dimension::Caller,
+            Duration::from_micros(100),
+            50,
+        )]
+    };
+    // The bucket earns from its first call on, so that one comes at zero.
+    assert!(admitted(limiter.check(&bucket(), &who("k"), ONE)));
+    let threads: Vec<_> = (0..2)
+        .map(|_| {
+            let (limiter, clock, count) = (limiter.clone(), clock.clone(), count.clone());
+            std::thread::spawn(move || {
+                let quotas = [quota(
+                    "q",
+                    Dimension::Caller,
+                    Duration::from_micros(100),
+                    50,
+                )];
+                for _ in 0..calls {
+                    clock.advance(Duration::from_nanos(1000));
+                    let decision = limiter.check(&quotas, &who("k"), ONE);
+                    count.fetch_add(u32::from(admitted(decision)), Ordering::Relaxed);
+                }
+            })
+        })
+        .collect();
+    for thread in threads {
+        thread.join().unwrap();
+    }
+    // 40 ms at one per 100 us, and the burst.
+    let exact = 50 + 2 * calls / 100;
+    assert_eq!(1 + count.load(Ordering::Relaxed), exact);
+}
+
+#[test]
+fn a_flood_is_bounded_and_leaves_debts_alone() {
+    let (limiter, clock) = limiter(10_000);
+    let quotas = [quota("q", Dimension::Caller, secs(3600), 5)];
+    let all = [quota("all", Dimension::All, secs(3600), 300_000)];
+    assert_eq!(spend(&limiter, &quotas, &who("victim")).0, 5);
+
+    let mut strangers = 0;
+    for key in 0..200_000_u32 {
+        let decision = limiter.check(&quotas, &who(&key.to_string()), ONE);
+        strangers += u32::from(admitted(decision));
+        assert!(admitted(limiter.check(&all, &who("any"), ONE)));
+    }
+    assert!(limiter.live() <= 10_000 + 2, "{}", limiter.live());
+    // Those who have a bucket of their own, and five more from the one the others share.
+    assert_eq!(strangers as usize, limiter.live() - 3 + 5);
+    assert_eq!(limiter.overflowed(), 200_000 - u64::from(strangers) + 5);
+    assert_eq!(spend(&limiter, &quotas, &who("victim")).0, 0);
+    let stranger = who("stranger");
+    assert_eq!(spend(&limiter, &quotas, &stranger).0, 0);
+    assert_eq!(limiter.standing(&quotas[0], &stranger).remaining(), 0);
+    assert_eq!(limiter.standing(&all[0], &who("any")).remaining(), 100_000);
+
+    // Once the debts are paid, a stranger finds room again, without any background sweep.
+    clock.advance(secs(5 * 3600));
+    assert_eq!(spend(&limiter, &quotas, &stranger).0, 5);
+}
+
+#[test]
+fn a_full_shard_is_not_searched_on_every_call() {
+    let (limiter, clock) = limiter(0);
+    let quotas = [quota("q", Dimension::Caller, Duration::from_millis(10), 1)];
+    let mut keys = (0_u32..).map(|key| who(&key.to_string()));
+    let first = keys.next().unwrap();
+    let other = keys
+        .find(|key| same_shard(quotas[0].bucket(key), quotas[0].bucket(&first)))
+        .unwrap();
+    assert!(admitted(limiter.check(&quotas, &first, ONE)));
+    assert!(admitted(limiter.check(&quotas, &other, ONE)));
+    assert_eq!(limiter.overflowed(), 1);
+    clock.advance(Duration::from_millis(99));
+    assert!(admitted(limiter.check(&quotas, &other, ONE)));
+    assert_eq!(limiter.overflowed(), 2);
+    clock.advance(Duration::from_millis(1));
+    assert!(admitted(limiter.check(&quotas, &other, ONE)));
+    assert_eq!(limiter.overflowed(), 2);
+}
+
+#[test]
+fn sweeping_forgets_what_is_paid_and_returns_memory() {
+    let (limiter, clock) = limiter(100_000);
+    let short = [quota("short", Dimension::Caller, secs(1), 5)];
+    let long = [quota("long", Dimension::Caller, secs(3600), 5)];
+    for key in 0..50_000_u32 {
+        limiter.check(&short, &who(&key.to_string()), ONE);
+    }
+    assert!(admitted(limiter.check(&long, &who("k"), ONE)));
+    let room = |limiter: &Limiter<ManualClock>| -> usize {
+        (0..50_000_u32)
+            .map(|key| short[0].bucket(&who(&key.to_string())))
+            .enumerate()
+            .filter(|(index, _)| index % 1000 == 0)
+            .map(|(_, bucket)| limiter.store.lock(bucket).room())
+            .sum()
+    };
+    let before = room(&limiter);
+    assert_eq!(limiter.live(), 50_001);
+    clock.advance(secs(1));
+    for shard in 0..SHARDS {
+        limiter.sweep(shard);
+    }
+    assert_eq!(limiter.live(), 1);
+    assert!(room(&limiter) < before / 4);
+    assert_eq!(limiter.standing(&long[0], &who("k")).remaining(), 4);
+}
+
+#[test]
+fn a_changed_rate_keeps_the_debt() {
+    let (limiter, _) = limiter(1000);
+    let with = |name: &str, burst| [quota(name, Dimension::Caller, secs(60), burst)];
+    assert_eq!(spend(&limiter, &with("q", 10), &who("k")).0, 10);
+    assert_eq!(spend(&limiter, &with("q", 10), &who("k")).0, 0);
+    assert_eq!(spend(&limiter, &with("q", 20), &who("k")).0, 10);
+    let (count, shortage) = spend(&limiter, &with("q", 2), &who("k"));
+    assert_eq!((count, shortage.wait), (0, secs(19 * 60)));
+    let standing = limiter.standing(&with("q", 2)[0], &who("k"));
+    assert_eq!(
+        (standing.remaining(), standing.until_next()),
+        (0, secs(19 * 60))
+    );
+    assert_eq!(spend(&limiter, &with("renamed", 10), &who("k")).0, 10);
+}
+
+#[test]
+fn costs_above_one_and_above_the_burst() {
+    let (limiter, clock) = limiter(1000);
+    let quotas = [quota("q", Dimension::Caller, secs(1), 10)];
+    let cost = |cost| NonZeroU32::new(cost).unwrap();
+    let Decision::Admitted(Some(standing)) = limiter.check(&quotas, &who("k"), cost(7)) else {
+        panic!("refused");
+    };
+    assert_eq!(standing.remaining(), 3);
+    assert_eq!(standing.until_next(), secs(1));
+    assert_eq!(standing.until_full(), secs(7));
+    assert!(!admitted(limiter.check(&quotas, &who("k"), cost(4))));
+    assert!(admitted(limiter.check(&quotas, &who("k"), cost(3))));
+    let Decision::Refused(shortage) = limiter.check(&quotas, &who("k"), cost(1000)) else {
+        panic!("admitted");
+    };
+    assert_eq!(shortage.wait, secs(10));
+    clock.advance(secs(10));
+    assert!(admitted(limiter.check(&quotas, &who("k"), cost(1000))));
+}
+
+#[test]
+fn a_charge_takes_what_it_can_from_each() {
+    let (limiter, _) = limiter(1000);
+    let quotas = [
+        quota("small", Dimension::Caller, secs(60), 1),
+        quota("large", Dimension::Caller, secs(60), 10),
+    ];
+    for _ in 0..4 {
+        limiter.charge(&quotas, &who("k"), ONE);
+    }
+    assert_eq!(limiter.standing(&quotas[0], &who("k")).remaining(), 0);
+    assert_eq!(limiter.standing(&quotas[1], &who("k")).remaining(), 6);
+}
+
+#[test]
+fn a_clock_that_jumps_back_refills_nothing_and_breaks_nothing() {
+    let (limiter, clock) = limiter(0);
+    clock.set(Moment::from_nanos(1 << 40));
+    let quotas = [quota("q", Dimension::Caller, secs(1), 5)];
+    assert_eq!(spend(&limiter, &quotas, &who("k")).0, 5);
+    clock.set(Moment::default());
+    assert_eq!(spend(&limiter, &quotas, &who("k")).0, 0);
+    assert_eq!(limiter.standing(&quotas[0], &who("k")).remaining(), 0);
+    limiter.sweep(usize::MAX);
+    clock.set(Moment::from_nanos((1 << 40) + 1_000_000_000));
+    assert_eq!(spend(&limiter, &quotas, &who("k")).0, 1);
+    clock.set(Moment::from_nanos(u64::MAX));
+    assert_eq!(limiter.standing(&quotas[0], &who("k")).remaining(), 5);
+}
+
+/// `cargo test --release --lib limit::limiter::tests::timing -- --ignored --nocapture`
+#[test]
+#[ignore = "a measurement, not a test"]
+fn timing() {
+    let limiter = Arc::new(Limiter::new(SystemClock::new(), 1 << 20));
+    let one = || vec![quota("q", Dimension::Caller, Duration::from_nanos(1), 1000)];
+    let three = || {
+        vec![
+            quota("a", Dimension::Caller, Duration::from_nanos(1), 1000),
+            quota("b", Dimension::Address, Duration::from_nanos(1), 1000),
+            quota("c", Dimension::All, Duration::from_nanos(1), 1000),
+        ]
+    };
+    let empty = || vec![quota("empty", Dimension::All, secs(1 << 20), 1)];
+    for (name, quotas, threads) in [
+        ("one quota, 10k callers", one(), 1),
+        ("one quota, 10k callers, per thread of two", one(), 2),
+        ("three quotas, 10k callers", three(), 1),
+        ("one quota, refused", empty(), 1),
+    ] {
+        let quotas = Arc::new(quotas);
+        let running: Vec<_> = (0..threads)
+            .map(|_| {
+                let (limiter, quotas) = (limiter.clone(), quotas.clone());
+                std::thread::spawn(move || {
+                    let subjects: Vec<_> = (0..10_000).map(|key| who(&key.to_string())).collect();
+                    let clock = SystemClock::new();
+                    for _ in 0..100 {
+                        for who in &subjects {
+                            std::hint::black_box(limiter.check(&quotas, who, ONE));
+                        }
+                    }
+                    clock.now().as_nanos() / 1_000_000
+                })
+            })
+            .collect();
+        for thread in running {
+            println!("{name}: {} ns", thread.join().unwrap());
+        }
+    }
+    let sources = [Source::Header(HeaderName::from_static("x-api-key"))];
+    let mut headers = HeaderMap::new();
+    headers.insert(
+        "x-api-key",
+        HeaderValue::from_static("0123456789abcdef0123"),
+    );
+    let clock = SystemClock::new();
+    for _ in 0..1_000_000 {
+        std::hint::black_box(identify(&sources, std::hint::black_box(&headers), HOME));
+    }
+    println!(
+        "identify by header: {} ns",
+        clock.now().as_nanos() / 1_000_000
+    );
+}

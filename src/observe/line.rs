@@ -1,0 +1,313 @@
+//! Decides what one access-log line says, and in what order.
+//!
+//! A line is borrowed from the request and formatted at once. It has no field for a body, a key or
+//! a header value that identifies; of a path it takes what stands before the query, which may carry
+//! keys. Text from traffic is cut to a length and escaped.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use super::clock::{Rfc3339, Timestamp};
+use super::json::Object;
+use crate::protocol::{Outcome, Step, Steps};
+
+/// The most bytes of each text from traffic.
+mod most {
+    pub(super) const REQUEST_ID: usize = 128;
+    pub(super) const METHOD: usize = 32;
+    pub(super) const HOST: usize = 255;
+    pub(super) const PATH: usize = 1024;
+    pub(super) const RPC_METHOD: usize = 64;
+    pub(super) const RPC_ID: usize = 64;
+    pub(super) const SKILL: usize = 64;
+    pub(super) const USER_AGENT: usize = 128;
+    /// Names from our own configuration.
+    pub(super) const NAME: usize = usize::MAX;
+}
+
+/// One request, when its last byte is out. What is `None` or empty is left out of the line.
+#[derive(Clone, Copy)]
+pub struct Line<'a> {
+    /// When the request came.
+    pub ts: Timestamp,
+    /// The id that is also sent upstream and back.
+    pub request_id: Option<&'a str>,
+    /// Who connected, by the rules for trusted proxies.
+    pub client_ip: Option<IpAddr>,
+    /// The listener's name.
+    pub listener: Option<&'a str>,
+    /// `HTTP/1.1`, `HTTP/2.0`.
+    pub protocol: Option<&'a str>,
+    /// The HTTP method.
+    pub method: Option<&'a str>,
+    /// The host that was asked for.
+    pub host: Option<&'a str>,
+    /// The path that was asked for. A query is cut off.
+    pub path: Option<&'a str>,
+    /// The endpoint's name.
+    pub endpoint: Option<&'a str>,
+    /// The contract's name.
+    pub contract: Option<&'a str>,
+    /// The caller's loggable name, never the key.
+    pub caller: Option<&'a dyn fmt::Display>,
+    /// The JSON-RPC method.
+    pub rpc_method: Option<&'a [u8]>,
+    /// The JSON-RPC id as it stood in the request; the quotes of a string are left out.
+    pub rpc_id: Option<&'a [u8]>,
+    /// The AAP skill.
+    pub skill: Option<&'a [u8]>,
+    /// The names of the headers that were filled in.
+    pub normalized: &'a [&'a str],
+    /// The HTTP status that was sent.
+    pub status: Option<u16>,
+    /// The JSON-RPC error number that was sent, if it was ours.
+    pub rpc_code: Option<i64>,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// The `error_id` of our answer.
+    pub error_id: Option<&'a str>,
+    /// The name of the quota that refused.
+    pub quota: Option<&'a str>,
+    /// The wait that was told, in ms.
+    pub retry_after_ms: Option<u64>,
+    /// The steps in report mode that would have refused.
+    pub reported: Steps,
+    /// The upstream's name.
+    pub upstream: Option<&'a str>,
+    /// Body bytes received from the client.
+    pub bytes_in: u64,
+    /// Body bytes sent to the client.
+    pub bytes_out: u64,
+    /// From the request's head to the last byte of the answer.
+    pub duration: Duration,
+    /// From handing the request over to the head of the upstream's answer.
+    pub upstream_duration: Option<Duration>,
+    /// The client's `User-Agent`.
+    pub user_agent: Option<&'a [u8]>,
+    /// The generation of the configuration that decided.
+    pub generation: u64,
+}
+
+impl Line<'_> {
+    /// A line that says when and how, and nothing else yet.
+    #[must_use]
+    pub const fn new(ts: Timestamp, outcome: Outcome) -> Self {
+        Self {
+            ts,
+            request_id: None,
+            client_ip: None,
+            listener: None,
+            protocol: None,
+            method: None,
+            host: None,
+            path: None,
+            endpoint: None,
+            contract: None,
+            caller: None,
+            rpc_method: None,
+            rpc_id: None,
+            skill: None,
+            normalized: &[],
+            status: None,
+            rpc_code: None,
+            outcome,
+            error_id: None,
+            quota: None,
+            retry_after_ms: None,
+            reported: Steps::NONE,
+            upstream: None,
+            bytes_in: 0,
+            bytes_out: 0,
+            duration: Duration::ZERO,
+            upstream_duration: None,
+            user_agent: None,
+            generation: 0,
+        }
+    }
+
+    /// Appends the line as one JSON object and a line feed.
+    pub fn append(&self, out: &mut Vec<u8>, spelled: &mut Rfc3339) {
+        let mut line = Object::new(out);
+        line.plain("ts", |out| spelled.append(out, self.ts));
+        text(&mut line, "request_id", self.request_id, most::REQUEST_ID);
+        if let Some(ip) = &self.client_ip {
+            line.shown("client_ip", ip);
+        }
+        text(&mut line, "listener", self.listener, most::NAME);
+        text(&mut line, "protocol", self.protocol, most::NAME);
+        text(&mut line, "method", self.method, most::METHOD);
+        text(&mut line, "host", self.host, most::HOST);
+        text(&mut line, "path", self.path.map(without_query), most::PATH);
+        text(&mut line, "endpoint", self.endpoint, most::NAME);
+        text(&mut line, "contract", self.contract, most::NAME);
+        if let Some(caller) = self.caller {
+            line.shown("caller", caller);
+        }
+        bytes(&mut line, "rpc_method", self.rpc_method, most::RPC_METHOD);
+        let rpc_id = self.rpc_id.map(without_quotes);
+        bytes(&mut line, "rpc_id", rpc_id, most::RPC_ID);
+        bytes(&mut line, "skill", self.skill, most::SKILL);
+        line.list("normalized", self.normalized.iter().copied());
+        if let Some(status) = self.status {
+            line.number("status", u64::from(status));
+        }
+        if let Some(code) = self.rpc_code {
+            line.signed("rpc_code", code);
+        }
+        text(&mut line, "outcome", Some(self.outcome.label()), most::NAME);
+        text(&mut line, "error_id", self.error_id, most::NAME);
+        text(&mut line, "quota", self.quota, most::NAME);
+        if let Some(wait) = self.retry_after_ms {
+            line.number("retry_after_ms", wait);
+        }
+        let steps = Step::ALL.into_iter();
+        let reported = steps.filter(|step| self.reported.contains(*step));
+        line.list("reported", reported.map(Step::name));
+        text(&mut line, "upstream", self.upstream, most::NAME);
+        line.number("bytes_in", self.bytes_in);
+        line.number("bytes_out", self.bytes_out);
+        line.millis("duration_ms", self.duration);
+        if let Some(duration) = self.upstream_duration {
+            line.millis("upstream_ms", duration);
+        }
+        bytes(&mut line, "user_agent", self.user_agent, most::USER_AGENT);
+        line.number("generation", self.generation);
+        line.close();
+    }
+}
+
+fn text(line: &mut Object<'_>, key: &'static str, value: Option<&str>, most: usize) {
+    bytes(line, key, value.map(str::as_bytes), most);
+}
+
+fn bytes(line: &mut Object<'_>, key: &'static str, value: Option<&[u8]>, most: usize) {
+    if let Some(value) = value {
+        line.text(key, value, most);
+    }
+}
+
+fn without_query(path: &str) -> &str {
+    path.split_once(['?', '#']).map_or(path, |(path, _)| path)
+}
+
+fn without_quotes(id: &[u8]) -> &[u8] {
+    match id {
+        [b'"', inner @ .., b'"'] => inner,
+        id => id,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    fn full(text: &str) -> Line<'_> {
+        Line {
+            request_id: Some(text),
+            client_ip: Some([192, 0, 2, 7].into()),
+            listener: Some("public"),
+            protocol: Some("HTTP/1.1"),
+            method: Some("POST"),
+            host: Some("lakeside.example.com"),
+            path: Some("/a2a?key=secret"),
+            endpoint: Some("lakeside"),
+            contract: Some("aap/3.0"),
+            caller: Some(&"x-api-key#1a2b3c4d"),
+            rpc_method: Some(b"SendMessage"),
+            rpc_id: Some(b"\"req-1\""),
+            skill: Some(b"lead.submit"),
+            normalized: &["a2a-version", "a2a-extensions"],
+            status: Some(200),
+            rpc_code: Some(-32000),
+            error_id: Some("0190b3a4-0000-7000-8000-000000000000"),
+            quota: Some("per-buyer"),
+            retry_after_ms: Some(1500),
+            reported: [Step::Version, Step::Quota].into_iter().collect(),
+            upstream: Some("lakeside"),
+            bytes_in: 1024,
+            bytes_out: 2048,
+            duration: Duration::from_micros(12_345),
+            upstream_duration: Some(Duration::from_micros(11_040)),
+            user_agent: Some(text.as_bytes()),
+            generation: 3,
+            ..Line::new(
+                Timestamp::from_millisecond(1_796_057_603_042).unwrap(),
+                Outcome::RateLimited,
+            )
+        }
+    }
+
+    fn written(line: &Line<'_>) -> Vec<u8> {
+        let mut out = Vec::new();
+        line.append(&mut out, &mut Rfc3339::default());
+        out
+    }
+
+    #[test]
+    fn every_field_in_its_order() {
+        let line = written(&full("curl/8"));
+        let expected = r#"{"ts":"2026-11-30T16:53:23.042Z","request_id":"curl/8","client_ip":"192.0.2.7","listener":"public","protocol":"HTTP/1.1","method":"POST","host":"lakeside.example.com","path":"/a2a","endpoint":"lakeside","contract":"aap/3.0","caller":"x-api-key#1a2b3c4d","rpc_method":"SendMessage","rpc_id":"req-1","skill":"lead.submit","normalized":["a2a-version","a2a-extensions"],"status":200,"rpc_code":-32000,"outcome":"rate_limited","error_id":"0190b3a4-0000-7000-8000-000000000000","quota":"per-buyer","retry_after_ms":1500,"reported":["version","quota"],"upstream":"lakeside","bytes_in":1024,"bytes_out":2048,"duration_ms":12.345,"upstream_ms":11.040,"user_agent":"curl/8","generation":3}"#;
+        assert_eq!(String::from_utf8(line).unwrap(), format!("{expected}\n"));
+    }
+
+    #[test]
+    fn what_is_absent_is_left_out() {
+        let line = written(&Line::new(Timestamp::UNIX_EPOCH, Outcome::NoRoute));
+        let value: Value = serde_json::from_slice(&line).unwrap();
+        let expected = json!({
+            "ts": "1970-01-01T00:00:00.000Z", "outcome": "no_route", "bytes_in": 0,
+            "bytes_out": 0, "duration_ms": 0.0, "generation": 0,
+        });
+        assert_eq!(value, expected);
+    }
+
+    #[test]
+    fn text_from_traffic_is_cut() {
+        let long = "x".repeat(100_000);
+        let line = written(&Line {
+            host: Some(&long),
+            path: Some(&long),
+            method: Some(&long),
+            rpc_method: Some(long.as_bytes()),
+            rpc_id: Some(long.as_bytes()),
+            skill: Some(long.as_bytes()),
+            ..full(&long)
+        });
+        let value: Value = serde_json::from_slice(&line).unwrap();
+        assert_eq!(value["rpc_id"].as_str().unwrap().len(), 64);
+        assert_eq!(value["user_agent"].as_str().unwrap().len(), 128);
+        assert!(line.len() < 3000, "{}", line.len());
+    }
+
+    proptest! {
+        #[test]
+        fn any_line_is_one_line_of_json(text in any::<String>(), id in any::<Vec<u8>>()) {
+            let line = written(&Line { rpc_id: Some(&id), path: Some(&text), ..full(&text) });
+            prop_assert_eq!(line.iter().filter(|byte| **byte == b'\n').count(), 1);
+            let value: Value = serde_json::from_slice(&line).unwrap();
+            prop_assert!(text.starts_with(value["user_agent"].as_str().unwrap()));
+            prop_assert!(!value["path"].as_str().unwrap().contains('?'));
+        }
+    }
+
+    /// `cargo test --release --lib observe::line::tests::timing -- --ignored --nocapture`
+    #[test]
+    #[ignore = "a measurement, not a test"]
+    fn timing() {
+        use crate::observe::clock::{SystemWallClock, WallClock};
+        let line = full("python-httpx/0.28.1");
+        let mut out = Vec::with_capacity(1024);
+        let mut spelled = Rfc3339::default();
+        let start = SystemWallClock.now();
+        for _ in 0..1_000_000 {
+            out.clear();
+            std::hint::black_box(&line).append(&mut out, &mut spelled);
+            std::hint::black_box(&out);
+        }
+        let took = SystemWallClock.now().duration_since(start);
+        println!("{} bytes in {} ns", out.len(), took.as_nanos() / 1_000_000);
+    }
+}

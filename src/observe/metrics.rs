@@ -1,0 +1,587 @@
+//! Decides which metrics exist, what they are called and which labels they carry.
+//!
+//! [`NAMES`] is the whole list. Handles are made once per snapshot and configured name
+//! ([`Metrics::endpoint`] and its sisters); counting on the request path is one addition through
+//! such a handle, with no look-up and no lock. Label values are configured names and closed sets
+//! of our own: nothing in this file takes a label from a request.
+//!
+//! The registry outlives every snapshot, so counters survive a reload. A name that was configured
+//! away is forgotten ([`Metrics::forget_endpoint`]), or its series would be scraped for ever.
+
+use std::hash::Hash;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use prometheus_client::encoding::{EncodeLabelSet, prometheus_text, text};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::info::Info;
+use prometheus_client::registry::{Metric, Registry};
+
+use super::clock::Timestamp;
+use super::histogram::Histogram;
+use crate::protocol::{Outcome, Step};
+
+/// Every metric as it is scraped in text format 0.0.4, and what it tells.
+pub const NAMES: &[(&str, &str)] = &[
+    (
+        "forecourt_http_requests_total",
+        "Requests by how they ended; endpoint is empty where none was found",
+    ),
+    (
+        "forecourt_http_request_duration_seconds",
+        "From a request's head to the last byte of its answer",
+    ),
+    (
+        "forecourt_upstream_duration_seconds",
+        "From handing a request over to the head of the upstream's answer",
+    ),
+    (
+        "forecourt_normalized_headers_total",
+        "Absent headers that were filled in",
+    ),
+    (
+        "forecourt_reported_total",
+        "Requests that a step in report mode would have refused",
+    ),
+    (
+        "forecourt_stripped_query_total",
+        "Requests from whose query a protocol parameter was removed",
+    ),
+    (
+        "forecourt_ratelimit_decisions_total",
+        "Decisions by quota: admitted, or refused by this one",
+    ),
+    ("forecourt_ratelimit_keys", "Quota buckets in memory"),
+    (
+        "forecourt_ratelimit_overflow_total",
+        "Calls decided on a shared bucket because the table was full",
+    ),
+    ("forecourt_connections", "Open client connections"),
+    (
+        "forecourt_connections_refused_total",
+        "Client connections closed on arrival because there were too many",
+    ),
+    ("forecourt_requests_in_flight", "Requests being served"),
+    (
+        "forecourt_in_flight_bytes",
+        "Bytes of request bodies held in memory",
+    ),
+    (
+        "forecourt_upstream_connections",
+        "Connections to an upstream, idle or active",
+    ),
+    (
+        "forecourt_config_reloads_total",
+        "Configuration reloads: success, or failure where the old one serves on",
+    ),
+    (
+        "forecourt_config_generation",
+        "Generation of the configuration that serves",
+    ),
+    (
+        "forecourt_config_last_reload_success_timestamp_seconds",
+        "When the configuration that serves was applied",
+    ),
+    (
+        "forecourt_access_log_dropped_total",
+        "Access-log lines that were lost",
+    ),
+    ("forecourt_build_info", "The version that runs; always 1"),
+];
+
+/// The names of all headers that are filled in, as label values.
+const FILLED: [&str; 2] = ["a2a-version", "a2a-extensions"];
+
+/// A text format that scrapers understand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exposition {
+    /// Prometheus text 0.0.4: what every scraper takes.
+    Text,
+    /// OpenMetrics 1.0 text. In it, `_total` and `_info` belong to the sample, not to the family.
+    OpenMetrics,
+}
+
+impl Exposition {
+    /// The `Content-Type` that must go with it: Prometheus 3 refuses a scrape without one.
+    #[must_use]
+    pub const fn content_type(self) -> &'static str {
+        match self {
+            Self::Text => prometheus_text::CONTENT_TYPE,
+            Self::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+        }
+    }
+}
+
+/// All metrics of this process.
+#[derive(Debug)]
+pub struct Metrics {
+    registry: Registry,
+    requests: Family<EndedAt, Counter>,
+    duration: Family<At, Histogram>,
+    upstream_duration: Family<At, Histogram>,
+    normalized: Family<Filled, Counter>,
+    reported: Family<Reported, Counter>,
+    stripped: Family<At, Counter>,
+    decisions: Family<Decided, Counter>,
+    ratelimit_keys: Gauge,
+    ratelimit_overflow: Counter,
+    connections: Family<On, Gauge>,
+    connections_refused: Family<On, Counter>,
+    upstream_connections: Family<Pooled, Gauge>,
+    reloads: Family<Reloaded, Counter>,
+    generation: Gauge,
+    applied_at: Gauge,
+    /// Requests being served. See [`Presence`].
+    pub requests_in_flight: Gauge,
+    /// Bytes of request bodies held in memory.
+    pub in_flight_bytes: Gauge,
+    /// Access-log lines lost. The access log counts here.
+    pub access_log_dropped: Counter,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct At {
+    endpoint: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct EndedAt {
+    endpoint: String,
+    outcome: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Filled {
+    endpoint: String,
+    header: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Reported {
+    endpoint: String,
+    step: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Decided {
+    quota: String,
+    decision: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct On {
+    listener: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Pooled {
+    upstream: String,
+    state: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Reloaded {
+    result: &'static str,
+}
+
+impl Metrics {
+    /// All metrics at zero, of a process of this version.
+    #[must_use]
+    pub fn new(version: &str) -> Self {
+        let mut metrics = Self {
+            registry: Registry::default(),
+            requests: Family::default(),
+            duration: Family::default(),
+            upstream_duration: Family::default(),
+            normalized: Family::default(),
+            reported: Family::default(),
+            stripped: Family::default(),
+            decisions: Family::default(),
+            ratelimit_keys: Gauge::default(),
+            ratelimit_overflow: Counter::default(),
+            connections: Family::default(),
+            connections_refused: Family::default(),
+            upstream_connections: Family::default(),
+            reloads: Family::default(),
+            generation: Gauge::default(),
+            applied_at: Gauge::default(),
+            requests_in_flight: Gauge::default(),
+            in_flight_bytes: Gauge::default(),
+            access_log_dropped: Counter::default(),
+        };
+        metrics.register(version);
+        for result in ["success", "failure"] {
+            made(&metrics.reloads, Reloaded { result });
+        }
+        metrics
+    }
+
+    fn register(&mut self, version: &str) {
+        let registry = &mut self.registry;
+        add(
+            registry,
+            "forecourt_http_requests_total",
+            self.requests.clone(),
+        );
+        add(
+            registry,
+            "forecourt_http_request_duration_seconds",
+            self.duration.clone(),
+        );
+        add(
+            registry,
+            "forecourt_upstream_duration_seconds",
+            self.upstream_duration.clone(),
+        );
+        add(
+            registry,
+            "forecourt_normalized_headers_total",
+            self.normalized.clone(),
+        );
+        add(registry, "forecourt_reported_total", self.reported.clone());
+        add(
+            registry,
+            "forecourt_stripped_query_total",
+            self.stripped.clone(),
+        );
+        add(
+            registry,
+            "forecourt_ratelimit_decisions_total",
+            self.decisions.clone(),
+        );
+        add(
+            registry,
+            "forecourt_ratelimit_keys",
+            self.ratelimit_keys.clone(),
+        );
+        add(
+            registry,
+            "forecourt_ratelimit_overflow_total",
+            self.ratelimit_overflow.clone(),
+        );
+        add(registry, "forecourt_connections", self.connections.clone());
+        add(
+            registry,
+            "forecourt_connections_refused_total",
+            self.connections_refused.clone(),
+        );
+        add(
+            registry,
+            "forecourt_requests_in_flight",
+            self.requests_in_flight.clone(),
+        );
+        add(
+            registry,
+            "forecourt_in_flight_bytes",
+            self.in_flight_bytes.clone(),
+        );
+        add(
+            registry,
+            "forecourt_upstream_connections",
+            self.upstream_connections.clone(),
+        );
+        add(
+            registry,
+            "forecourt_config_reloads_total",
+            self.reloads.clone(),
+        );
+        add(
+            registry,
+            "forecourt_config_generation",
+            self.generation.clone(),
+        );
+        add(
+            registry,
+            "forecourt_config_last_reload_success_timestamp_seconds",
+            self.applied_at.clone(),
+        );
+        add(
+            registry,
+            "forecourt_access_log_dropped_total",
+            self.access_log_dropped.clone(),
+        );
+        let build = Info::new([("version", version.to_owned())]);
+        add(registry, "forecourt_build_info", build);
+    }
+
+    /// The handles of an endpoint, all series at zero if they are new. An empty name stands for
+    /// requests that found no endpoint.
+    #[must_use]
+    pub fn endpoint(&self, name: &str) -> EndpointMeters {
+        EndpointMeters {
+            ended: Outcome::ALL.map(|outcome| made(&self.requests, ended_at(name, outcome))),
+            duration: made(&self.duration, at(name)),
+            upstream_duration: made(&self.upstream_duration, at(name)),
+            filled: FILLED.map(|header| made(&self.normalized, filled(name, header))),
+            reported: Step::ALL.map(|step| made(&self.reported, reported(name, step))),
+            stripped: made(&self.stripped, at(name)),
+        }
+    }
+
+    /// Drops the series of an endpoint that is no longer configured. Handles that requests still
+    /// hold go on counting, unseen.
+    pub fn forget_endpoint(&self, name: &str) {
+        for outcome in Outcome::ALL {
+            self.requests.remove(&ended_at(name, outcome));
+        }
+        self.duration.remove(&at(name));
+        self.upstream_duration.remove(&at(name));
+        for header in FILLED {
+            self.normalized.remove(&filled(name, header));
+        }
+        for step in Step::ALL {
+            self.reported.remove(&reported(name, step));
+        }
+        self.stripped.remove(&at(name));
+    }
+
+    /// The handles of a quota, over all endpoints that name it.
+    #[must_use]
+    pub fn quota(&self, name: &str) -> QuotaMeters {
+        QuotaMeters {
+            admitted: made(&self.decisions, decided(name, "admitted")),
+            refused: made(&self.decisions, decided(name, "refused")),
+        }
+    }
+
+    /// Drops the series of a quota that is no longer configured.
+    pub fn forget_quota(&self, name: &str) {
+        for decision in ["admitted", "refused"] {
+            self.decisions.remove(&decided(name, decision));
+        }
+    }
+
+    /// The handles of a listener.
+    #[must_use]
+    pub fn listener(&self, name: &str) -> ListenerMeters {
+        ListenerMeters {
+            connections: made(&self.connections, on(name)),
+            refused: made(&self.connections_refused, on(name)),
+        }
+    }
+
+    /// Drops the series of a listener that is no longer configured.
+    pub fn forget_listener(&self, name: &str) {
+        self.connections.remove(&on(name));
+        self.connections_refused.remove(&on(name));
+    }
+
+    /// The handles of an upstream.
+    #[must_use]
+    pub fn upstream(&self, name: &str) -> UpstreamMeters {
+        UpstreamMeters {
+            idle: made(&self.upstream_connections, pooled(name, "idle")),
+            active: made(&self.upstream_connections, pooled(name, "active")),
+        }
+    }
+
+    /// Drops the series of an upstream that is no longer configured.
+    pub fn forget_upstream(&self, name: &str) {
+        for state in ["idle", "active"] {
+            self.upstream_connections.remove(&pooled(name, state));
+        }
+    }
+
+    /// Takes over what the limiter counted: its buckets now, and all overflow charges so far.
+    /// Call it before a scrape and from time to time.
+    pub fn limiter(&self, keys: usize, overflowed: u64) {
+        self.ratelimit_keys
+            .set(i64::try_from(keys).unwrap_or(i64::MAX));
+        // Two scrapes at once must not count the same charges twice.
+        self.ratelimit_overflow
+            .inner()
+            .fetch_max(overflowed, Ordering::Relaxed);
+    }
+
+    /// Notes which configuration serves from now on: at the start and after each reload.
+    pub fn config_applied(&self, generation: u64, at: Timestamp) {
+        self.generation
+            .set(i64::try_from(generation).unwrap_or(i64::MAX));
+        self.applied_at.set(at.as_second());
+    }
+
+    /// Counts a reload: whether the new configuration was taken.
+    pub fn config_reloaded(&self, taken: bool) {
+        let result = if taken { "success" } else { "failure" };
+        made(&self.reloads, Reloaded { result }).inc();
+    }
+
+    /// All metrics as text.
+    #[must_use]
+    pub fn render(&self, exposition: Exposition) -> String {
+        let mut out = String::new();
+        let encoded = match exposition {
+            Exposition::Text => prometheus_text::encode(&mut out, &self.registry),
+            Exposition::OpenMetrics => text::encode(&mut out, &self.registry),
+        };
+        // Writing to a string does not fail, and a scrape that is cut short is better than none.
+        encoded.ok();
+        out
+    }
+}
+
+/// What is counted at one endpoint. Clones count together.
+#[derive(Clone, Debug)]
+pub struct EndpointMeters {
+    ended: [Counter; Outcome::ALL.len()],
+    duration: Histogram,
+    upstream_duration: Histogram,
+    filled: [Counter; FILLED.len()],
+    reported: [Counter; Step::ALL.len()],
+    stripped: Counter,
+}
+
+impl EndpointMeters {
+    /// A request ended this way, so long after its head had come.
+    pub fn ended(&self, outcome: Outcome, took: Duration) {
+        if let Some(counter) = self.ended.get(outcome.index()) {
+            counter.inc();
+        }
+        self.duration.observe(took);
+    }
+
+    /// The upstream's head came, so long after the request was handed over.
+    pub fn answered(&self, took: Duration) {
+        self.upstream_duration.observe(took);
+    }
+
+    /// An absent `A2A-Version` was filled in.
+    pub fn filled_version(&self) {
+        let [version, _] = &self.filled;
+        version.inc();
+    }
+
+    /// An absent `A2A-Extensions` was filled in.
+    pub fn filled_extensions(&self) {
+        let [_, extensions] = &self.filled;
+        extensions.inc();
+    }
+
+    /// A step in report mode would have refused.
+    pub fn reported(&self, step: Step) {
+        if let Some(counter) = self.reported.get(step.index()) {
+            counter.inc();
+        }
+    }
+
+    /// A protocol parameter was removed from the query.
+    pub fn stripped_query(&self) {
+        self.stripped.inc();
+    }
+}
+
+/// What is counted for one quota. Clones count together.
+#[derive(Clone, Debug)]
+pub struct QuotaMeters {
+    /// Calls that this quota and all beside it admitted.
+    pub admitted: Counter,
+    /// Calls that this quota held back longest.
+    pub refused: Counter,
+}
+
+/// What is counted for one listener. Clones count together.
+#[derive(Clone, Debug)]
+pub struct ListenerMeters {
+    /// Open connections. See [`Presence`].
+    pub connections: Gauge,
+    /// Connections closed on arrival because there were too many.
+    pub refused: Counter,
+}
+
+/// What is counted for one upstream. Clones count together.
+#[derive(Clone, Debug)]
+pub struct UpstreamMeters {
+    /// Pooled connections that wait for a request.
+    pub idle: Gauge,
+    /// Connections that carry a request.
+    pub active: Gauge,
+}
+
+/// Counts one up in a gauge as long as it lives, however it ends.
+#[derive(Debug)]
+pub struct Presence(Gauge);
+
+impl Presence {
+    /// One more, until this is dropped.
+    #[must_use]
+    pub fn of(gauge: &Gauge) -> Self {
+        gauge.inc();
+        Self(gauge.clone())
+    }
+}
+
+impl Drop for Presence {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+/// Registers a metric under its name and with the help of [`NAMES`]. The library appends `_total`
+/// and `_info`, and a full stop to the help, by itself.
+fn add(registry: &mut Registry, name: &'static str, metric: impl Metric) {
+    let help = NAMES.iter().find(|(known, _)| *known == name);
+    let help = help.map_or("", |(_, help)| *help);
+    let bare = name.strip_suffix("_total").unwrap_or(name);
+    let bare = bare.strip_suffix("_info").unwrap_or(bare);
+    registry.register(bare, help, metric);
+}
+
+fn made<L, M>(family: &Family<L, M>, labels: L) -> M
+where
+    L: Clone + Eq + Hash,
+    M: Clone + Default,
+{
+    family.get_or_create_owned(&labels)
+}
+
+fn at(endpoint: &str) -> At {
+    At {
+        endpoint: endpoint.to_owned(),
+    }
+}
+
+fn ended_at(endpoint: &str, outcome: Outcome) -> EndedAt {
+    EndedAt {
+        endpoint: endpoint.to_owned(),
+        outcome: outcome.label(),
+    }
+}
+
+fn filled(endpoint: &str, header: &'static str) -> Filled {
+    Filled {
+        endpoint: endpoint.to_owned(),
+        header,
+    }
+}
+
+fn reported(endpoint: &str, step: Step) -> Reported {
+    Reported {
+        endpoint: endpoint.to_owned(),
+        step: step.name(),
+    }
+}
+
+fn decided(quota: &str, decision: &'static str) -> Decided {
+    Decided {
+        quota: quota.to_owned(),
+        decision,
+    }
+}
+
+fn on(listener: &str) -> On {
+    On {
+        listener: listener.to_owned(),
+    }
+}
+
+fn pooled(upstream: &str, state: &'static str) -> Pooled {
+    Pooled {
+        upstream: upstream.to_owned(),
+        state,
+    }
+}
+
+#[cfg(test)]
+mod tests;

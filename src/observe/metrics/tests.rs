@@ -1,0 +1,159 @@
+use std::collections::BTreeMap;
+
+use super::*;
+
+/// One of everything.
+fn busy() -> Metrics {
+    let metrics = Metrics::new("1.2.3");
+    let endpoint = metrics.endpoint("lakeside");
+    endpoint.ended(Outcome::RateLimited, Duration::from_millis(3));
+    endpoint.answered(Duration::from_millis(2));
+    endpoint.filled_version();
+    endpoint.filled_extensions();
+    endpoint.reported(Step::Media);
+    endpoint.stripped_query();
+    metrics.quota("per-buyer").refused.inc();
+    metrics.listener("public").refused.inc();
+    metrics.upstream("lakeside").idle.set(4);
+    metrics.config_applied(7, Timestamp::from_second(1_796_057_603).unwrap());
+    metrics.config_reloaded(true);
+    metrics.limiter(12, 5);
+    metrics
+}
+
+#[track_caller]
+fn has(metrics: &Metrics, line: &str) {
+    let text = metrics.render(Exposition::Text);
+    assert!(
+        text.lines().any(|have| have == line),
+        "{line} not in\n{text}"
+    );
+}
+
+#[test]
+fn the_names_are_exactly_those_listed() {
+    let text = busy().render(Exposition::Text);
+    let help: BTreeMap<_, _> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("# HELP "))
+        .filter_map(|line| line.split_once(' '))
+        .collect();
+    let listed: BTreeMap<_, _> = NAMES.iter().copied().collect();
+    assert_eq!(listed.len(), NAMES.len());
+    assert_eq!(
+        help.keys().collect::<Vec<_>>(),
+        listed.keys().collect::<Vec<_>>()
+    );
+    for (name, listed) in listed {
+        assert_eq!(help[name], format!("{listed}."));
+        assert!(!listed.is_empty());
+    }
+}
+
+#[test]
+fn what_was_counted_is_shown() {
+    let metrics = busy();
+    for line in [
+        "forecourt_http_requests_total{endpoint=\"lakeside\",outcome=\"rate_limited\"} 1",
+        "forecourt_http_requests_total{endpoint=\"lakeside\",outcome=\"ok\"} 0",
+        "forecourt_http_request_duration_seconds_bucket{endpoint=\"lakeside\",le=\"0.005\"} 1",
+        "forecourt_http_request_duration_seconds_sum{endpoint=\"lakeside\"} 0.003",
+        "forecourt_upstream_duration_seconds_count{endpoint=\"lakeside\"} 1",
+        "forecourt_normalized_headers_total{endpoint=\"lakeside\",header=\"a2a-version\"} 1",
+        "forecourt_normalized_headers_total{endpoint=\"lakeside\",header=\"a2a-extensions\"} 1",
+        "forecourt_reported_total{endpoint=\"lakeside\",step=\"media\"} 1",
+        "forecourt_reported_total{endpoint=\"lakeside\",step=\"quota\"} 0",
+        "forecourt_stripped_query_total{endpoint=\"lakeside\"} 1",
+        "forecourt_ratelimit_decisions_total{quota=\"per-buyer\",decision=\"refused\"} 1",
+        "forecourt_ratelimit_decisions_total{quota=\"per-buyer\",decision=\"admitted\"} 0",
+        "forecourt_ratelimit_keys 12",
+        "forecourt_ratelimit_overflow_total 5",
+        "forecourt_connections{listener=\"public\"} 0",
+        "forecourt_connections_refused_total{listener=\"public\"} 1",
+        "forecourt_upstream_connections{upstream=\"lakeside\",state=\"idle\"} 4",
+        "forecourt_config_reloads_total{result=\"success\"} 1",
+        "forecourt_config_reloads_total{result=\"failure\"} 0",
+        "forecourt_config_generation 7",
+        "forecourt_config_last_reload_success_timestamp_seconds 1796057603",
+        "forecourt_access_log_dropped_total 0",
+        "forecourt_build_info{version=\"1.2.3\"} 1",
+    ] {
+        has(&metrics, line);
+    }
+    metrics.limiter(11, 4);
+    has(&metrics, "forecourt_ratelimit_keys 11");
+    has(&metrics, "forecourt_ratelimit_overflow_total 5");
+}
+
+#[test]
+fn every_outcome_has_its_own_counter() {
+    let metrics = Metrics::new("0");
+    let endpoint = metrics.endpoint("");
+    for (times, outcome) in Outcome::ALL.into_iter().enumerate() {
+        for _ in 0..times {
+            endpoint.ended(outcome, Duration::ZERO);
+        }
+    }
+    for (times, outcome) in Outcome::ALL.into_iter().enumerate() {
+        let labels = format!("endpoint=\"\",outcome=\"{}\"", outcome.label());
+        has(
+            &metrics,
+            &format!("forecourt_http_requests_total{{{labels}}} {times}"),
+        );
+    }
+}
+
+#[test]
+fn the_same_name_counts_on_and_a_forgotten_one_is_gone() {
+    let metrics = busy();
+    let in_flight = metrics.endpoint("lakeside");
+    metrics
+        .endpoint("lakeside")
+        .ended(Outcome::RateLimited, Duration::ZERO);
+    has(
+        &metrics,
+        "forecourt_http_requests_total{endpoint=\"lakeside\",outcome=\"rate_limited\"} 2",
+    );
+    metrics.forget_endpoint("lakeside");
+    metrics.forget_quota("per-buyer");
+    metrics.forget_listener("public");
+    metrics.forget_upstream("lakeside");
+    in_flight.ended(Outcome::Ok, Duration::ZERO);
+    for exposition in [Exposition::Text, Exposition::OpenMetrics] {
+        let text = metrics.render(exposition);
+        assert!(!text.contains("lakeside"), "{text}");
+        assert!(!text.contains("per-buyer"), "{text}");
+        assert!(!text.contains("public"), "{text}");
+    }
+}
+
+#[test]
+fn a_presence_counts_as_long_as_it_lives() {
+    let metrics = Metrics::new("0");
+    let one = Presence::of(&metrics.requests_in_flight);
+    let two = Presence::of(&metrics.requests_in_flight);
+    has(&metrics, "forecourt_requests_in_flight 2");
+    drop(one);
+    has(&metrics, "forecourt_requests_in_flight 1");
+    drop(two);
+    has(&metrics, "forecourt_requests_in_flight 0");
+}
+
+#[test]
+fn a_name_cannot_break_out_of_its_label() {
+    let metrics = Metrics::new("0");
+    let _endpoint = metrics.endpoint("a\"} 1\nforged 2");
+    let text = metrics.render(Exposition::Text);
+    assert!(
+        !text.lines().any(|line| line.starts_with("forged")),
+        "{text}"
+    );
+}
+
+#[test]
+fn open_metrics_ends_as_it_must() {
+    let text = busy().render(Exposition::OpenMetrics);
+    assert!(text.ends_with("# EOF\n"));
+    assert!(text.contains("# TYPE forecourt_http_requests counter\n"));
+    assert!(!Exposition::Text.content_type().contains("openmetrics"));
+}

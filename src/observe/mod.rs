@@ -1,0 +1,23 @@
+//! Decides what operators are told: the access log, the metrics and the diagnostics.
+//!
+//! [`AccessLog`] writes one line per request, [`Metrics`] counts, [`log::install`] sets up the
+//! diagnostics of the process itself. Label values come from the configuration only, never from
+//! traffic: a caller cannot make a series. No body, no key, no header value that identifies and no
+//! query string is ever written here, and no worker waits for a disk or a terminal.
+
+pub mod access;
+pub mod clock;
+mod histogram;
+mod json;
+pub mod line;
+pub mod log;
+pub mod metrics;
+
+pub use access::{AccessLog, Destination, Pen};
+pub use clock::{ManualWallClock, Rfc3339, SystemWallClock, Timestamp, WallClock, rfc3339};
+pub use histogram::Histogram;
+pub use line::Line;
+pub use metrics::{
+    EndpointMeters, Exposition, ListenerMeters, Metrics, NAMES, Presence, QuotaMeters,
+    UpstreamMeters,
+};
