@@ -10,16 +10,31 @@
 //! | 1 | [`config`] | text to valid settings, with every problem at once. Pure but for reading files. |
 //! | 2 | [`limit`] | per-caller quotas: whose bucket, how full, how long to wait. |
 //! | 2 | [`observe`] | what is told to operators: access log, metrics, diagnostics. |
-| 2 | [`upstream`] | where requests are forwarded: pools and one exchange. |
+//! | 2 | [`upstream`] | where requests are forwarded: pools and one exchange. |
+//! | 3 | [`state`] | one compiled configuration, swapped whole; connections and routes. |
+//! | 4 | [`listen`] | sockets in: bind, accept, deadlines, drain. |
+//! | 4 | [`admin`] | its own socket: probes, metrics, reload. |
+//! | 4 | [`proxy`] | the request path: read, judge, forward. |
+//! | 5 | [`app`] | the composition root: starts the threads, stops them in order. |
 //!
 //! `protocol` and `config` are the locked core: they compile with `--no-default-features`, that is
 //! without any crate that does I/O.
 
+#[cfg(feature = "gateway")]
+pub mod admin;
+#[cfg(feature = "gateway")]
+pub mod app;
 pub mod config;
 #[cfg(feature = "gateway")]
 pub mod limit;
 #[cfg(feature = "gateway")]
+pub mod listen;
+#[cfg(feature = "gateway")]
 pub mod observe;
 pub mod protocol;
+#[cfg(feature = "gateway")]
+pub mod proxy;
+#[cfg(feature = "gateway")]
+pub mod state;
 #[cfg(feature = "gateway")]
 pub mod upstream;

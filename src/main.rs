@@ -1,1 +1,136 @@
-fn main() {}
+//! The `forecourt` command: parses arguments, runs, and chooses the exit code. Nothing else.
+//!
+//! Exit codes: 0 well, 1 a failure while running, 2 wrong usage, 78 a bad configuration.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use forecourt::app::{self, Gateway, Options, StartError};
+use tokio::signal::unix::{SignalKind, signal};
+
+/// A bad configuration (`EX_CONFIG` of sysexits.h).
+const EX_CONFIG: u8 = 78;
+
+/// The reverse-proxy ingress gateway in front of A2A dealer agents.
+#[derive(Parser)]
+#[command(version, arg_required_else_help = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Serve what a configuration file says, and follow the file.
+    Run {
+        /// The configuration file.
+        #[arg(
+            short,
+            long = "config",
+            value_name = "FILE",
+            env = "FORECOURT_CONFIG",
+            default_value = "/etc/forecourt/forecourt.toml"
+        )]
+        config: PathBuf,
+    },
+    /// Check a configuration file and print every problem in it.
+    Check {
+        /// The configuration file.
+        #[arg(value_name = "FILE", default_value = "/etc/forecourt/forecourt.toml")]
+        file: PathBuf,
+    },
+}
+
+fn main() -> ExitCode {
+    match Arguments::parse().command {
+        Command::Run { config } => run(config),
+        Command::Check { file } => check(file),
+    }
+}
+
+fn check(file: PathBuf) -> ExitCode {
+    let shown = file.display().to_string();
+    match app::load(&Options::new(file)) {
+        Ok((_, settings)) => {
+            for warning in &settings.warnings {
+                eprintln!("{warning}");
+            }
+            println!("{shown}: ok");
+            ExitCode::SUCCESS
+        }
+        Err(problems) => {
+            eprintln!("{problems}");
+            ExitCode::from(EX_CONFIG)
+        }
+    }
+}
+
+fn run(file: PathBuf) -> ExitCode {
+    let options = Options::new(file);
+    // The log's level and format stand in the file, so it is read once before the log is set up.
+    let settings = match app::load(&options) {
+        Ok((_, settings)) => settings,
+        Err(problems) => {
+            eprintln!("{problems}");
+            return ExitCode::from(EX_CONFIG);
+        }
+    };
+    if let Err(problem) = app::install_log(&settings) {
+        eprintln!("{problem}");
+        return ExitCode::FAILURE;
+    }
+    if let Err(error) = rlimit::increase_nofile_limit(u64::MAX) {
+        tracing::warn!(%error, "cannot raise the limit of open files");
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let served = match runtime {
+        Ok(runtime) => runtime.block_on(serve(options)),
+        Err(error) => Err(StartError::Thread(error)),
+    };
+    match served {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(StartError::Config(problems)) => {
+            eprintln!("{problems}");
+            ExitCode::from(EX_CONFIG)
+        }
+        Err(error) => {
+            tracing::error!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Serves until told to stop: SIGHUP reloads, SIGTERM and SIGINT drain, a second one cuts.
+async fn serve(options: Options) -> Result<(), StartError> {
+    let signals = || -> std::io::Result<_> {
+        Ok((
+            signal(SignalKind::hangup())?,
+            signal(SignalKind::terminate())?,
+            signal(SignalKind::interrupt())?,
+        ))
+    };
+    let (mut hangup, mut terminate, mut interrupt) = signals().map_err(StartError::Thread)?;
+    let gateway = Gateway::start(options)?;
+    loop {
+        tokio::select! {
+            _ = hangup.recv() => {
+                // The outcome is logged and counted where it happens.
+                let _ = gateway.reload();
+            }
+            _ = terminate.recv() => break,
+            _ = interrupt.recv() => break,
+        }
+    }
+    let again = async {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    };
+    gateway.drain(again).await;
+    gateway.stop();
+    Ok(())
+}

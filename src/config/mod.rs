@@ -69,12 +69,20 @@ impl Format {
 ///
 /// Every problem of the file; or one, that it cannot be read.
 pub fn load(path: &Path, env: &dyn Fn(&str) -> Option<String>) -> Result<Settings, Problems> {
-    let text = text(path).map_err(|finding| {
+    parse(&read(path)?, Format::of(path), path, env)
+}
+
+/// Reads the text of a configuration file, without understanding it.
+///
+/// # Errors
+///
+/// One problem: that it cannot be read, and why.
+pub fn read(path: &Path) -> Result<String, Problems> {
+    text(path).map_err(|finding| {
         let report = Report::new("", path);
         report.add(finding);
         report.problems(Severity::Error)
-    })?;
-    parse(&text, Format::of(path), path, env)
+    })
 }
 
 /// Reads a text into settings.

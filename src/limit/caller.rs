@@ -24,15 +24,15 @@ pub enum Source {
 ///
 /// Its `Display` is fit for a log: `address 192.0.2.7`, `x-api-key#1a2b3c4d` or `nobody`, never
 /// the key itself. The eight digits are stable within the process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Caller<'a> {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Caller {
     fingerprint: Fingerprint,
-    known: Known<'a>,
+    known: Known,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Known<'a> {
-    Header(&'a HeaderName),
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Known {
+    Header(HeaderName),
     Address(IpAddr),
     No,
 }
@@ -44,14 +44,14 @@ enum Known<'a> {
 /// them, HTTP/1.1 does not: a caller must not get a second bucket by adding one). When no source
 /// says anything, all such callers are one.
 #[must_use]
-pub fn identify<'a>(sources: &'a [Source], headers: &HeaderMap, address: IpAddr) -> Caller<'a> {
+pub fn identify(sources: &[Source], headers: &HeaderMap, address: IpAddr) -> Caller {
     for source in sources {
         match source {
             Source::Header(name) => {
                 if let Some(fingerprint) = by_header(name, headers) {
                     return Caller {
                         fingerprint,
-                        known: Known::Header(name),
+                        known: Known::Header(name.clone()),
                     };
                 }
             }
@@ -69,7 +69,7 @@ pub fn identify<'a>(sources: &'a [Source], headers: &HeaderMap, address: IpAddr)
     }
 }
 
-impl Caller<'_> {
+impl Caller {
     /// The keyed fingerprint of what names the caller.
     #[must_use]
     pub const fn fingerprint(&self) -> Fingerprint {
@@ -77,11 +77,11 @@ impl Caller<'_> {
     }
 }
 
-impl fmt::Display for Caller<'_> {
+impl fmt::Display for Caller {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.known {
+        match &self.known {
             Known::Header(name) => write!(out, "{name}#{:08x}", self.fingerprint.short()),
-            Known::Address(address) => match network(address) {
+            Known::Address(address) => match network(*address) {
                 IpAddr::V4(address) => write!(out, "address {address}"),
                 IpAddr::V6(prefix) => write!(out, "address {prefix}/64"),
             },
@@ -100,7 +100,7 @@ pub struct Subject {
 impl Subject {
     /// The caller at this address.
     #[must_use]
-    pub const fn new(caller: &Caller<'_>, address: IpAddr) -> Self {
+    pub const fn new(caller: &Caller, address: IpAddr) -> Self {
         Self {
             caller: caller.fingerprint,
             address,

@@ -8,6 +8,7 @@
     reason = "this file owns the monotonic clock"
 )]
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -39,9 +40,15 @@ impl Moment {
 /// Tells the time since a fixed epoch.
 ///
 /// It should not run backwards; if it does, buckets look fuller than they are and nothing breaks.
-pub trait Clock: Send + Sync {
+pub trait Clock: fmt::Debug + Send + Sync {
     /// Now.
     fn now(&self) -> Moment;
+}
+
+impl<C: Clock + ?Sized> Clock for Arc<C> {
+    fn now(&self) -> Moment {
+        (**self).now()
+    }
 }
 
 /// The monotonic clock of the operating system; its epoch is the moment it was made.

@@ -4,6 +4,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "this file owns the wall clock")]
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::SystemTime;
@@ -11,7 +12,7 @@ use std::time::SystemTime;
 pub use jiff::Timestamp;
 
 /// Tells the time of day.
-pub trait WallClock: Send + Sync {
+pub trait WallClock: fmt::Debug + Send + Sync {
     /// Now, as far as anybody knows.
     fn now(&self) -> Timestamp;
 }

@@ -1,0 +1,69 @@
+//! Decides what the control thread runs: the admin socket, the configuration watch, and the
+//! housekeeping of what all workers share. Never a request.
+
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::runtime;
+use tokio::task::LocalSet;
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::admin::{self, Readiness};
+use crate::limit::SHARDS;
+use crate::listen::{Draining, Stage};
+use crate::state::{Reloader, Shared, watch};
+
+/// One shard of the limiter is looked through at each tick: all of them in 16 s.
+const TICK: Duration = Duration::from_millis(250);
+
+/// What the control thread is given.
+pub(super) struct Control {
+    pub(super) shared: Arc<Shared>,
+    pub(super) reloader: Arc<Reloader>,
+    pub(super) readiness: Arc<Readiness>,
+    pub(super) admin: TcpListener,
+    pub(super) draining: Draining,
+}
+
+impl Control {
+    /// The thread's whole life.
+    pub(super) fn run(self) {
+        let runtime = runtime::Builder::new_current_thread().enable_all().build();
+        match runtime {
+            Ok(runtime) => LocalSet::new().block_on(&runtime, self.serve()),
+            Err(error) => tracing::error!(%error, "the control thread cannot start"),
+        }
+    }
+
+    async fn serve(self) {
+        let mut draining = self.draining;
+        let office = admin::Office {
+            shared: Arc::clone(&self.shared),
+            reloader: Arc::clone(&self.reloader),
+            readiness: self.readiness,
+        };
+        let admin = async {
+            if let Err(error) = admin::serve(self.admin, office).await {
+                tracing::error!(%error, "the admin socket cannot be used");
+                std::future::pending::<()>().await;
+            }
+        };
+        tokio::select! {
+            () = admin => {}
+            () = watch::follow(self.reloader) => {}
+            () = keep_house(self.shared) => {}
+            // Probes and metrics answer until the very end.
+            () = draining.reached(Stage::Stopped) => {}
+        }
+    }
+}
+
+async fn keep_house(shared: Arc<Shared>) {
+    let mut tick = interval(TICK);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    for shard in (0..SHARDS).cycle() {
+        tick.tick().await;
+        shared.limiter.sweep(shard);
+    }
+}

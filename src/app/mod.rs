@@ -1,0 +1,387 @@
+//! The composition root: the only file that knows every room. Starts the threads, and stops them in
+//! order.
+//!
+//! One thread per worker, each with its own runtime, listeners and upstream pools; one control
+//! thread with the admin socket, the configuration watch and the housekeeping. [`Gateway`] is the
+//! whole gateway as a value: `main`, the demo and the tests start the same one.
+
+mod control;
+mod worker;
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::thread::{self, JoinHandle};
+
+use crate::admin::Readiness;
+use crate::config::{self, Format, Problems, Settings};
+use crate::limit::{Clock, Limiter, SystemClock};
+use crate::listen::{self, Drain, Stage};
+use crate::observe::{AccessLog, Destination, Metrics, SystemWallClock, WallClock, log};
+use crate::proxy::Budget;
+use crate::state::reload::{Environment, Reloaded, Reloader};
+use crate::state::{Rejected, Shared};
+
+/// What a gateway is started from.
+#[derive(Clone)]
+pub struct Options {
+    /// The configuration file, which is followed.
+    pub path: PathBuf,
+    /// Answers for environment variables.
+    pub env: Environment,
+    /// The limiter's clock.
+    pub clock: Arc<dyn Clock>,
+    /// The time of day.
+    pub wall: Arc<dyn WallClock>,
+}
+
+impl Options {
+    /// A configuration file, the process's environment, and real clocks.
+    #[must_use]
+    pub fn new(path: PathBuf) -> Self {
+        Self {
+            path,
+            env: Arc::new(environment),
+            clock: Arc::new(SystemClock::new()),
+            wall: Arc::new(SystemWallClock),
+        }
+    }
+}
+
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the environment is read here and handed in"
+)]
+fn environment(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+/// Why a gateway did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The configuration has problems: exit 78.
+    #[error("{0}")]
+    Config(Problems),
+    /// An address cannot be bound.
+    #[error("cannot listen on {address} ({what}): {source}")]
+    Bind {
+        /// The address.
+        address: SocketAddr,
+        /// The listener's name, or `admin`.
+        what: Box<str>,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// The access log cannot be opened.
+    #[error("cannot open the access log: {0}")]
+    AccessLog(io::Error),
+    /// A thread or its runtime cannot be started.
+    #[error("cannot start: {0}")]
+    Thread(io::Error),
+}
+
+/// Loads a configuration as [`Gateway::start`] would: valid, and served by this version.
+///
+/// # Errors
+/// Every problem.
+pub fn load(options: &Options) -> Result<(String, Settings), Problems> {
+    let text = config::read(&options.path)?;
+    let settings = config::parse(
+        &text,
+        Format::of(&options.path),
+        &options.path,
+        &*options.env,
+    )?;
+    let not_yet = settings.not_yet();
+    if not_yet.is_empty() {
+        Ok((text, settings))
+    } else {
+        Err(not_yet)
+    }
+}
+
+/// Sends this process's diagnostics where the settings say. Once per process.
+///
+/// # Errors
+/// When it was done before.
+pub fn install_log(settings: &Settings) -> Result<log::Level, log::Problem> {
+    let format = match settings.log.format {
+        config::LogFormat::Json => log::Format::Json,
+        config::LogFormat::Text => log::Format::Text,
+    };
+    log::install(settings.log.level.name(), format)
+}
+
+/// A running gateway.
+pub struct Gateway {
+    reloader: Arc<Reloader>,
+    readiness: Arc<Readiness>,
+    drain: Drain,
+    workers: Vec<JoinHandle<()>>,
+    control: Option<JoinHandle<()>>,
+    listeners: Vec<(Box<str>, SocketAddr)>,
+    admin: SocketAddr,
+    access: AccessLog,
+}
+
+impl Gateway {
+    /// Starts serving. Returns when every listener accepts.
+    ///
+    /// # Errors
+    /// Why it did not start; nothing is left running.
+    pub fn start(options: Options) -> Result<Self, StartError> {
+        let (text, settings) = load(&options).map_err(StartError::Config)?;
+        for warning in &settings.warnings {
+            tracing::warn!("{warning}");
+        }
+        let metrics = Metrics::new(env!("CARGO_PKG_VERSION"));
+        let access = AccessLog::start(&destination(&settings), metrics.access_log_dropped.clone())
+            .map_err(StartError::AccessLog)?;
+        let budget = Arc::new(Budget::new(metrics.in_flight_bytes.clone()));
+        let shared = Arc::new(Shared {
+            limiter: Limiter::new(Arc::clone(&options.clock), settings.limits.limiter_keys),
+            metrics,
+        });
+
+        let workers = worker_count(&settings);
+        let bound = bind_all(&settings, workers, &shared)?;
+        let admin = bind_admin(&settings)?;
+        let admin_address = admin.local_addr().map_err(StartError::Thread)?;
+        tell_what_starts(&settings, &bound.addresses, admin_address, workers);
+
+        let reloader = Arc::new(Reloader::start(
+            options.path,
+            options.env,
+            text,
+            settings,
+            Arc::clone(&shared),
+            Arc::clone(&options.wall),
+        ));
+        let readiness = Arc::new(Readiness::default());
+        let drain = Drain::default();
+        let mut gateway = Self {
+            reloader: Arc::clone(&reloader),
+            readiness: Arc::clone(&readiness),
+            workers: Vec::with_capacity(workers),
+            control: None,
+            listeners: bound.addresses,
+            admin: admin_address,
+            access,
+            drain,
+        };
+        for (index, acceptors) in bound.by_worker.into_iter().enumerate() {
+            let belongings = worker::Belongings {
+                shared: Arc::clone(&shared),
+                live: reloader.live().clone(),
+                budget: Arc::clone(&budget),
+                pen: gateway.access.pen(),
+                wall: Arc::clone(&options.wall),
+                acceptors,
+                draining: gateway.drain.subscribe(),
+            };
+            let thread = spawn(format!("worker-{index}"), move || belongings.run())?;
+            gateway.workers.push(thread);
+        }
+        let control = control::Control {
+            shared,
+            reloader,
+            readiness: Arc::clone(&readiness),
+            admin,
+            draining: gateway.drain.subscribe(),
+        };
+        gateway.control = Some(spawn("control".into(), move || control.run())?);
+        readiness.set_ready(true);
+        Ok(gateway)
+    }
+
+    /// The address of a listener, with the port it really got.
+    #[must_use]
+    pub fn address(&self, listener: &str) -> Option<SocketAddr> {
+        self.listeners
+            .iter()
+            .find_map(|(name, address)| (**name == *listener).then_some(*address))
+    }
+
+    /// The address of the admin socket.
+    #[must_use]
+    pub fn admin_address(&self) -> SocketAddr {
+        self.admin
+    }
+
+    /// Reads the configuration file now and serves what it says.
+    ///
+    /// # Errors
+    /// Why not; the old configuration serves on.
+    pub fn reload(&self) -> Result<Reloaded, Rejected> {
+        self.reloader.reload()
+    }
+
+    /// Writes out every access-log line of requests that have ended.
+    pub fn flush_access_log(&self) {
+        self.access.flush(std::time::Duration::from_secs(2));
+    }
+
+    /// Readiness off, then after `[shutdown] delay` the listeners close and what is in flight may
+    /// finish until `[shutdown] timeout`. `hurry` resolving cuts all of that short.
+    pub async fn drain(&self, hurry: impl Future<Output = ()>) {
+        let shutdown = self.reloader.live().load().settings.shutdown.clone();
+        self.readiness.set_ready(false);
+        tracing::info!(delay = ?shutdown.delay, timeout = ?shutdown.timeout, "draining");
+        let orderly = async {
+            tokio::time::sleep(shutdown.delay).await;
+            self.drain.advance(Stage::Draining);
+            let finished = async {
+                // Woken often enough to end soon after the last connection does.
+                while !self.workers.iter().all(JoinHandle::is_finished) {
+                    tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+                }
+            };
+            if tokio::time::timeout(shutdown.timeout, finished)
+                .await
+                .is_err()
+            {
+                tracing::warn!("the shutdown timeout is over; cutting what is left");
+            }
+        };
+        tokio::select! {
+            () = orderly => {}
+            () = hurry => tracing::warn!("told again; cutting what is left"),
+        }
+    }
+
+    /// Cuts what is left, joins every thread, and writes out the access log.
+    pub fn stop(mut self) {
+        self.halt();
+    }
+
+    fn halt(&mut self) {
+        self.readiness.set_ready(false);
+        self.drain.advance(Stage::Stopped);
+        for thread in self.workers.drain(..).chain(self.control.take()) {
+            if thread.join().is_err() {
+                tracing::error!("a thread panicked");
+            }
+        }
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        self.halt();
+    }
+}
+
+impl fmt::Debug for Gateway {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Gateway")
+            .field("listeners", &self.listeners)
+            .field("admin", &self.admin)
+            .finish_non_exhaustive()
+    }
+}
+
+fn spawn(name: String, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, StartError> {
+    thread::Builder::new()
+        .name(name)
+        .spawn(run)
+        .map_err(StartError::Thread)
+}
+
+fn worker_count(settings: &Settings) -> usize {
+    settings
+        .runtime
+        .workers
+        .or_else(|| thread::available_parallelism().ok())
+        .map_or(1, NonZeroUsize::get)
+}
+
+fn destination(settings: &Settings) -> Destination {
+    match &settings.log.access {
+        config::AccessLog::Stdout => Destination::Stdout,
+        config::AccessLog::Off => Destination::Off,
+        config::AccessLog::File(path) => Destination::File(path.clone()),
+    }
+}
+
+struct Bound {
+    by_worker: Vec<Vec<worker::Listening>>,
+    addresses: Vec<(Box<str>, SocketAddr)>,
+}
+
+fn bind_all(settings: &Settings, workers: usize, shared: &Shared) -> Result<Bound, StartError> {
+    let open = Arc::new(AtomicUsize::new(0));
+    let mut by_worker: Vec<Vec<worker::Listening>> = (0..workers).map(|_| Vec::new()).collect();
+    let mut addresses = Vec::new();
+    for listener in &settings.listeners {
+        let failed = |source| StartError::Bind {
+            address: listener.address,
+            what: listener.name.clone(),
+            source,
+        };
+        let sockets = listen::bind(listener.address, workers).map_err(failed)?;
+        let meters = shared.metrics.listener(&listener.name);
+        let address = sockets
+            .first()
+            .ok_or_else(|| failed(io::ErrorKind::InvalidInput.into()))?
+            .local_addr()
+            .map_err(failed)?;
+        addresses.push((listener.name.clone(), address));
+        for (socket, acceptors) in sockets.into_iter().zip(&mut by_worker) {
+            acceptors.push(worker::Listening {
+                socket,
+                name: listener.name.clone(),
+                open: Arc::clone(&open),
+                meters: meters.clone(),
+            });
+        }
+    }
+    Ok(Bound {
+        by_worker,
+        addresses,
+    })
+}
+
+fn bind_admin(settings: &Settings) -> Result<std::net::TcpListener, StartError> {
+    let address = settings.admin.address;
+    let failed = |source| StartError::Bind {
+        address,
+        what: "admin".into(),
+        source,
+    };
+    // The admin port is never shared: two gateways behind one would answer for each other.
+    let listener = std::net::TcpListener::bind(address).map_err(failed)?;
+    listener.set_nonblocking(true).map_err(failed)?;
+    Ok(listener)
+}
+
+fn tell_what_starts(
+    settings: &Settings,
+    listeners: &[(Box<str>, SocketAddr)],
+    admin: SocketAddr,
+    workers: usize,
+) {
+    for (name, address) in listeners {
+        tracing::info!(listener = &**name, %address, workers, "listening");
+    }
+    tracing::info!(%admin, "admin socket");
+    for endpoint in &settings.endpoints {
+        for pin in &endpoint.contracts {
+            let upstream = settings.upstreams.get(pin.upstream);
+            tracing::info!(
+                endpoint = &*endpoint.name,
+                host = %endpoint.host,
+                path = &*endpoint.path,
+                contract = &*pin.contract.name,
+                upstream = upstream.map(|it| &*it.name),
+                "serving"
+            );
+        }
+    }
+    tracing::warn!(
+        "agent cards are passed on as they are: buyers will see the dealer's own URL in them"
+    );
+}

@@ -1,0 +1,115 @@
+//! Decides what one worker thread runs: its listeners, its requests, the sweeping of its pools.
+
+use std::net::TcpListener;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::time::Duration;
+
+use tokio::runtime;
+use tokio::task::LocalSet;
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::listen::{self, Acceptor, Draining, Limits, Stage};
+use crate::observe::{ListenerMeters, Pen, WallClock};
+use crate::proxy::worker::Parts;
+use crate::proxy::{Budget, Worker, ingress};
+use crate::state::{Live, Shared};
+
+/// How often idle upstream connections are looked through: often enough that one is closed well
+/// before an agent that keeps it for 5 s would close it.
+const SWEEP: Duration = Duration::from_millis(250);
+
+/// What a worker thread is given.
+pub(super) struct Belongings {
+    pub(super) shared: Arc<Shared>,
+    pub(super) live: Live,
+    pub(super) budget: Arc<Budget>,
+    pub(super) pen: Pen,
+    pub(super) wall: Arc<dyn WallClock>,
+    pub(super) acceptors: Vec<Listening>,
+    pub(super) draining: Draining,
+}
+
+/// One of the worker's listening sockets.
+pub(super) struct Listening {
+    pub(super) socket: TcpListener,
+    pub(super) name: Box<str>,
+    pub(super) open: Arc<AtomicUsize>,
+    pub(super) meters: ListenerMeters,
+}
+
+impl Belongings {
+    /// The thread's whole life.
+    pub(super) fn run(self) {
+        let runtime = runtime::Builder::new_current_thread().enable_all().build();
+        match runtime {
+            Ok(runtime) => LocalSet::new().block_on(&runtime, self.serve()),
+            Err(error) => tracing::error!(%error, "a worker cannot start"),
+        }
+    }
+
+    async fn serve(self) {
+        let worker = Rc::new(Worker::new(Parts {
+            shared: self.shared,
+            live: self.live.clone(),
+            budget: self.budget,
+            pen: self.pen,
+            wall: self.wall,
+        }));
+        let sweeping = tokio::task::spawn_local(sweep(Rc::clone(&worker)));
+        let mut serving = Vec::new();
+        for listening in self.acceptors {
+            let acceptor = Acceptor {
+                listener: listening.socket,
+                name: Rc::from(&*listening.name),
+                open: listening.open,
+                connections: listening.meters.connections,
+                refused: listening.meters.refused,
+                unreadable: worker.nowhere.clone(),
+            };
+            let live = self.live.clone();
+            let limits = move || limits(&live);
+            let worker = Rc::clone(&worker);
+            let make = move |connection| ingress::service(Rc::clone(&worker), connection);
+            let draining = self.draining.clone();
+            serving.push(tokio::task::spawn_local(async move {
+                if let Err(error) = listen::serve(acceptor, limits, make, draining).await {
+                    tracing::error!(%error, "a listener cannot be used");
+                }
+            }));
+        }
+        for listener in serving {
+            if listener.await.is_err() {
+                tracing::error!("a listener panicked");
+            }
+        }
+        let mut draining = self.draining;
+        if draining.stage() < Stage::Draining {
+            // Every listener failed; the thread stays until it is told, so that it can be joined.
+            draining.reached(Stage::Draining).await;
+        }
+        sweeping.abort();
+    }
+}
+
+fn limits(live: &Live) -> Limits {
+    let snapshot = live.load();
+    let limits = &snapshot.settings.limits;
+    Limits {
+        connections: limits.connections,
+        header_bytes: limits.header_bytes,
+        header_count: limits.header_count,
+        header_timeout: limits.header_timeout,
+        idle_timeout: limits.idle_timeout,
+    }
+}
+
+async fn sweep(worker: Rc<Worker>) {
+    let mut tick = interval(SWEEP);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tick.tick().await;
+        worker.pools.sweep();
+    }
+}

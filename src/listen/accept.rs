@@ -1,0 +1,289 @@
+//! Decides which connections are taken and how long each lives.
+//!
+//! Over the connection limit a client gets 503 and is closed. An accept error that concerns the
+//! process (no descriptors left) pauses accepting for a moment, so that it does not spin. A
+//! connection being drained finishes the request it carries and announces `Connection: close`.
+
+use std::cell::Cell;
+use std::convert::Infallible;
+use std::error::Error;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use http::{Request, Response};
+use http_body::Body;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::gauge::Gauge;
+use socket2::{SockRef, TcpKeepalive};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
+use tokio::time::Instant;
+use tower::Service;
+
+use super::drain::{Draining, Stage};
+use super::watched::{Deadlines, Watched};
+use crate::observe::EndpointMeters;
+use crate::protocol::Outcome;
+use crate::state::connection::Connection;
+
+/// How long accepting pauses when the process is out of descriptors or memory.
+const BACKOFF: Duration = Duration::from_millis(100);
+
+/// How many header lines hyper reads without allocating for them.
+const INLINE_HEADERS: usize = 100;
+
+/// What a client connection may use up. Read for each new connection, so a reload counts at once.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Open connections, over all workers.
+    pub connections: usize,
+    /// Bytes of a request head.
+    pub header_bytes: usize,
+    /// Lines of a request head.
+    pub header_count: usize,
+    /// Time for a request head to be complete.
+    pub header_timeout: Duration,
+    /// Time a connection may be quiet.
+    pub idle_timeout: Duration,
+}
+
+/// One worker's listening socket with its counters.
+#[derive(Debug)]
+pub struct Acceptor {
+    /// The bound socket.
+    pub listener: std::net::TcpListener,
+    /// The listener's name in the configuration.
+    pub name: Rc<str>,
+    /// Open connections over all workers.
+    pub open: Arc<AtomicUsize>,
+    /// Open connections of this listener.
+    pub connections: Gauge,
+    /// Connections refused for the limit.
+    pub refused: Counter,
+    /// Counters of requests that found no endpoint: what was not even HTTP is counted there.
+    pub unreadable: EndpointMeters,
+}
+
+/// Accepts and serves until drained; returns when the last connection has ended.
+///
+/// # Errors
+/// When the socket cannot be used at all.
+pub async fn serve<M, S, B>(
+    acceptor: Acceptor,
+    limits: impl Fn() -> Limits,
+    make: M,
+    mut draining: Draining,
+) -> io::Result<()>
+where
+    M: Fn(Rc<Connection>) -> S,
+    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Clone + 'static,
+    S::Future: 'static,
+    B: Body + 'static,
+    B::Data: 'static,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    let Acceptor {
+        listener,
+        name,
+        open,
+        connections,
+        refused,
+        unreadable,
+    } = acceptor;
+    let listener = TcpListener::from_std(listener)?;
+    let served = Rc::new(Served::default());
+    let mut stop = draining.clone();
+    let mut stopping = pin!(stop.reached(Stage::Draining));
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            () = &mut stopping => break,
+            accepted = listener.accept() => accepted,
+        };
+        let (socket, peer) = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) if concerns_one_connection(&error) => continue,
+            Err(error) => {
+                tracing::warn!(%error, listener = &*name, "cannot accept connections");
+                tokio::time::sleep(BACKOFF).await;
+                continue;
+            }
+        };
+        let limits = limits();
+        let Some(place) = Place::take(&open, limits.connections, &connections) else {
+            refused.inc();
+            turn_away(&socket);
+            continue;
+        };
+        if let Err(error) = prepare(&socket) {
+            tracing::debug!(%error, "client connection unusable");
+            continue;
+        }
+        let connection = Rc::new(Connection::new(
+            peer,
+            Rc::clone(&name),
+            "http",
+            Instant::now(),
+        ));
+        let service = make(Rc::clone(&connection));
+        let task = one(
+            socket,
+            connection,
+            limits,
+            service,
+            draining.clone(),
+            unreadable.clone(),
+        );
+        let ticket = served.enter();
+        tokio::task::spawn_local(async move {
+            task.await;
+            drop((place, ticket));
+        });
+    }
+    drop(listener);
+    tokio::select! {
+        () = served.all_done() => {}
+        () = draining.reached(Stage::Stopped) => {}
+    }
+    Ok(())
+}
+
+/// Serves one connection to its end.
+async fn one<S, B>(
+    socket: TcpStream,
+    connection: Rc<Connection>,
+    limits: Limits,
+    service: S,
+    mut draining: Draining,
+    unreadable: EndpointMeters,
+) where
+    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Clone + 'static,
+    S::Future: 'static,
+    B: Body + 'static,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    let peer: SocketAddr = connection.peer;
+    let deadlines = Deadlines {
+        head: limits.header_timeout,
+        idle: limits.idle_timeout,
+    };
+    let io = TokioIo::new(Watched::new(socket, connection, deadlines));
+    let mut builder = http1::Builder::new();
+    builder
+        .timer(TokioTimer::new())
+        // The socket has its own deadlines, which tell a slow head from a quiet connection.
+        .header_read_timeout(None)
+        .max_header_size(limits.header_bytes)
+        .max_buf_size((2 * limits.header_bytes).max(64 * 1024));
+    if limits.header_count != INLINE_HEADERS {
+        builder.max_headers(limits.header_count);
+    }
+    let mut serving = pin!(builder.serve_connection(io, TowerToHyperService::new(service)));
+    let ended = tokio::select! {
+        biased;
+        ended = &mut serving => ended,
+        () = draining.reached(Stage::Draining) => {
+            serving.as_mut().graceful_shutdown();
+            tokio::select! {
+                biased;
+                ended = &mut serving => ended,
+                () = draining.reached(Stage::Stopped) => return,
+            }
+        }
+    };
+    if let Err(error) = ended {
+        if error.is_parse() || error.is_timeout() {
+            unreadable.ended(Outcome::BadHttp, Duration::ZERO);
+        }
+        tracing::debug!(%error, %peer, "client connection ended");
+    }
+}
+
+/// Whether an accept error is about the connection that was to be accepted, not about us.
+fn concerns_one_connection(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionRefused
+            | io::ErrorKind::Interrupted
+    )
+}
+
+fn prepare(socket: &TcpStream) -> io::Result<()> {
+    socket.set_nodelay(true)?;
+    let keepalive = TcpKeepalive::new().with_time(Duration::from_secs(60));
+    SockRef::from(socket).set_tcp_keepalive(&keepalive)
+}
+
+/// Tells a client over the limit so, as far as that goes without waiting.
+fn turn_away(socket: &TcpStream) {
+    const ANSWER: &[u8] =
+        b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+    let _ = socket.try_write(ANSWER);
+}
+
+/// A counted place among the open connections; given back when dropped.
+struct Place {
+    open: Arc<AtomicUsize>,
+    gauge: Gauge,
+}
+
+impl Place {
+    fn take(open: &Arc<AtomicUsize>, limit: usize, gauge: &Gauge) -> Option<Self> {
+        if open.fetch_add(1, Ordering::Relaxed) >= limit {
+            open.fetch_sub(1, Ordering::Relaxed);
+            return None;
+        }
+        gauge.inc();
+        Some(Self {
+            open: Arc::clone(open),
+            gauge: gauge.clone(),
+        })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.open.fetch_sub(1, Ordering::Relaxed);
+        self.gauge.dec();
+    }
+}
+
+/// The connections of this worker that have not ended.
+#[derive(Default)]
+struct Served {
+    count: Cell<usize>,
+    ended: Notify,
+}
+
+struct Ticket(Rc<Served>);
+
+impl Served {
+    fn enter(self: &Rc<Self>) -> Ticket {
+        self.count.set(self.count.get() + 1);
+        Ticket(Rc::clone(self))
+    }
+
+    async fn all_done(&self) {
+        while self.count.get() > 0 {
+            self.ended.notified().await;
+        }
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        self.0.count.set(self.0.count.get() - 1);
+        self.0.ended.notify_one();
+    }
+}

@@ -1,0 +1,311 @@
+//! Decides how long a client's socket may stay silent, and notes how each head frames its body.
+//!
+//! The deadlines follow the connection's phase: a head is due within the header timeout, a quiet
+//! connection is closed after the idle timeout, and a client that takes none of an answer for the
+//! idle timeout is cut. A request being served has no read deadline here: its body has its own.
+//! Must never look at a body.
+
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use crate::state::connection::{Connection, Framing, Phase};
+
+/// Waiting times of client connections.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Deadlines {
+    /// For a request head to be complete.
+    pub(super) head: Duration,
+    /// For a quiet connection, and for a client that takes nothing of its answer.
+    pub(super) idle: Duration,
+}
+
+/// A client's socket with its deadlines.
+#[derive(Debug)]
+pub(super) struct Watched<T> {
+    socket: T,
+    connection: Rc<Connection>,
+    deadlines: Deadlines,
+    reading: Timer,
+    writing: Timer,
+    stalled_since: Option<Instant>,
+    head: HeadScan,
+}
+
+impl<T> Watched<T> {
+    pub(super) fn new(socket: T, connection: Rc<Connection>, deadlines: Deadlines) -> Self {
+        Self {
+            socket,
+            connection,
+            deadlines,
+            reading: Timer::default(),
+            writing: Timer::default(),
+            stalled_since: None,
+            head: HeadScan::default(),
+        }
+    }
+
+    fn received(&mut self, bytes: &[u8]) {
+        match self.connection.phase() {
+            Phase::Busy => return,
+            Phase::Head => {}
+            Phase::Idle => {
+                self.connection.enter(Phase::Head, Instant::now());
+                self.head = HeadScan::default();
+            }
+        }
+        self.head.read(bytes);
+        self.connection.set_framing(self.head.framing);
+    }
+
+    fn poll_silence(&mut self, context: &mut Context<'_>) -> Poll<io::Error> {
+        let limit = match self.connection.phase() {
+            Phase::Busy => return Poll::Pending,
+            Phase::Head => self.deadlines.head,
+            Phase::Idle => self.deadlines.idle,
+        };
+        let due = self.connection.since() + limit;
+        self.reading.poll(due, context).map(|()| timed_out())
+    }
+
+    fn poll_stall<R>(
+        &mut self,
+        wrote: Poll<io::Result<R>>,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<R>> {
+        if wrote.is_ready() {
+            self.stalled_since = None;
+            return wrote;
+        }
+        let since = *self.stalled_since.get_or_insert_with(Instant::now);
+        let due = since + self.deadlines.idle;
+        self.writing.poll(due, context).map(|()| Err(timed_out()))
+    }
+}
+
+fn timed_out() -> io::Error {
+    io::ErrorKind::TimedOut.into()
+}
+
+impl<T: AsyncRead + Unpin> AsyncRead for Watched<T> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        if let Poll::Ready(read) = Pin::new(&mut self.socket).poll_read(context, buffer) {
+            let new = buffer.filled().get(before..).unwrap_or_default();
+            if read.is_ok() && !new.is_empty() {
+                self.received(new);
+            }
+            return Poll::Ready(read);
+        }
+        let error = ready!(self.poll_silence(context));
+        Poll::Ready(Err(error))
+    }
+}
+
+impl<T: AsyncWrite + Unpin> AsyncWrite for Watched<T> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let wrote = Pin::new(&mut self.socket).poll_write(context, bytes);
+        self.poll_stall(wrote, context)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let wrote = Pin::new(&mut self.socket).poll_write_vectored(context, pieces);
+        self.poll_stall(wrote, context)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.socket.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let flushed = Pin::new(&mut self.socket).poll_flush(context);
+        self.poll_stall(flushed, context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.socket).poll_shutdown(context)
+    }
+}
+
+/// A timer that is only moved when it fires before it is due, so that it costs nothing while
+/// bytes flow.
+#[derive(Debug, Default)]
+struct Timer(Option<Pin<Box<Sleep>>>);
+
+impl Timer {
+    fn poll(&mut self, due: Instant, context: &mut Context<'_>) -> Poll<()> {
+        let timer = self.0.get_or_insert_with(|| Box::pin(sleep_until(due)));
+        if due < timer.deadline() {
+            timer.as_mut().reset(due);
+        }
+        loop {
+            ready!(timer.as_mut().poll(context));
+            if timer.deadline() >= due {
+                return Poll::Ready(());
+            }
+            timer.as_mut().reset(due);
+        }
+    }
+}
+
+/// Reads the lines of a head as they come in, whatever pieces they come in.
+#[derive(Debug, Default)]
+struct HeadScan {
+    framing: Framing,
+    /// The first bytes of the line being read.
+    start: [u8; Self::KEPT],
+    /// How long that line is so far, up to `KEPT`.
+    length: usize,
+    is_done: bool,
+}
+
+impl HeadScan {
+    /// Long enough for the longest name looked for, with its colon.
+    const KEPT: usize = 20;
+
+    fn read(&mut self, mut bytes: &[u8]) {
+        while !self.is_done {
+            let Some(end) = memchr::memchr(b'\n', bytes) else {
+                self.keep(bytes);
+                return;
+            };
+            let (line, rest) = bytes.split_at(end);
+            self.keep(line);
+            self.end_line();
+            bytes = rest.get(1..).unwrap_or_default();
+        }
+    }
+
+    fn keep(&mut self, part: &[u8]) {
+        let room = self.start.get_mut(self.length..).unwrap_or_default();
+        let taken = part.len().min(room.len());
+        for (slot, byte) in room.iter_mut().zip(part) {
+            *slot = *byte;
+        }
+        self.length += taken;
+    }
+
+    fn end_line(&mut self) {
+        let line = self.start.get(..self.length).unwrap_or_default();
+        match line {
+            [] | [b'\r'] => self.is_done = true,
+            [b'c' | b'C', ..] if is_field(line, b"content-length") => {
+                self.framing.lengths = self.framing.lengths.saturating_add(1);
+            }
+            [b't' | b'T', ..] if is_field(line, b"transfer-encoding") => {
+                self.framing.encodings = self.framing.encodings.saturating_add(1);
+            }
+            _ => {}
+        }
+        self.length = 0;
+    }
+}
+
+fn is_field(line: &[u8], name: &[u8]) -> bool {
+    line.split_at_checked(name.len())
+        .is_some_and(|(start, rest)| {
+            start.eq_ignore_ascii_case(name) && rest.first() == Some(&b':')
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+
+    const HEAD: &[u8] = b"POST / HTTP/1.1\r\nHost: a\r\ncontent-LENGTH: 1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\nX: content-length:\r\n\r\nContent-Length: 1\r\n";
+
+    fn deadlines() -> Deadlines {
+        Deadlines {
+            head: Duration::from_secs(10),
+            idle: Duration::from_secs(75),
+        }
+    }
+
+    fn connection() -> Rc<Connection> {
+        let peer = "127.0.0.1:1".parse().unwrap();
+        Rc::new(Connection::new(
+            peer,
+            "public".into(),
+            "http",
+            Instant::now(),
+        ))
+    }
+
+    #[test]
+    fn framing_lines_are_counted_however_the_head_is_cut() {
+        for size in 1..HEAD.len() {
+            let mut scan = HeadScan::default();
+            for piece in HEAD.chunks(size) {
+                scan.read(piece);
+            }
+            assert_eq!(
+                scan.framing,
+                Framing {
+                    lengths: 2,
+                    encodings: 1
+                },
+                "pieces of {size}"
+            );
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_silent_client_is_closed_by_phase() {
+        for (phase, seconds) in [(Phase::Head, 10), (Phase::Idle, 75)] {
+            let (_client, server) = duplex(64);
+            let connection = connection();
+            connection.enter(phase, Instant::now());
+            let mut watched = Watched::new(server, connection, deadlines());
+            let start = Instant::now();
+            let error = watched.read_u8().await.unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+            assert_eq!(start.elapsed().as_secs(), seconds);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_dripping_head_does_not_move_its_deadline() {
+        let (mut client, server) = duplex(64);
+        let mut watched = Watched::new(server, connection(), deadlines());
+        let start = Instant::now();
+        let drip = async {
+            loop {
+                client.write_all(b"x").await.unwrap();
+                tokio::time::sleep(Duration::from_secs(3)).await;
+            }
+        };
+        let read = async { while watched.read_u8().await.is_ok() {} };
+        tokio::select! { () = drip => {}, () = read => {} }
+        assert_eq!(start.elapsed().as_secs(), 10);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_takes_nothing_is_cut() {
+        let (_client, server) = duplex(8);
+        let connection = connection();
+        connection.enter(Phase::Busy, Instant::now());
+        let mut watched = Watched::new(server, connection, deadlines());
+        let start = Instant::now();
+        let error = watched.write_all(&[0; 64]).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert_eq!(start.elapsed().as_secs(), 75);
+    }
+}

@@ -1,0 +1,106 @@
+//! Decides whether a readable call may go on: quota, then headers, then method.
+//!
+//! The order is the protocol's order of admission. A step in report mode never refuses; what it
+//! would have refused is counted and logged.
+
+use std::num::NonZeroU32;
+
+use http::HeaderMap;
+
+use super::record::Record;
+use super::respond::Refused;
+use crate::limit::{Decision, Subject};
+use crate::protocol::judge::{judge_reporting, select};
+use crate::protocol::{Activation, Envelope, Refusal, Step, Supplied, Verdict, method};
+use crate::state::Endpoint;
+
+/// Every call costs one.
+const COST: NonZeroU32 = NonZeroU32::MIN;
+
+/// Charges a call that was refused before its quota was asked: unreadable calls are not free.
+pub fn charge(endpoint: &Endpoint, subject: &Subject, record: &Record) {
+    if !endpoint.quotas.is_empty() {
+        let limiter = &record.worker().shared.limiter;
+        limiter.charge(&endpoint.quotas, subject, COST);
+    }
+}
+
+/// Asks the endpoint's quotas, all together.
+///
+/// # Errors
+/// RATE_LIMITED by the quota that binds longest; none was charged.
+pub fn quota(
+    endpoint: &Endpoint,
+    subject: &Subject,
+    envelope: &Envelope<'_>,
+    record: &mut Record,
+) -> Result<(), Refused> {
+    if endpoint.quotas.is_empty() {
+        return Ok(());
+    }
+    let limiter = &record.worker().shared.limiter;
+    match limiter.check(&endpoint.quotas, subject, COST) {
+        Decision::Admitted(_) => {
+            for meters in &endpoint.quota_meters {
+                meters.admitted.inc();
+            }
+            Ok(())
+        }
+        Decision::Refused(shortage) => {
+            if let Some(meters) = endpoint.quota_meters.get(shortage.quota) {
+                meters.refused.inc();
+            }
+            let refusal = Refusal::RateLimited {
+                retry_after_ms: shortage.retry_after_ms(),
+            };
+            if endpoint.report.contains(Step::Quota) {
+                record.would_refuse(Step::Quota, &refusal);
+                return Ok(());
+            }
+            let mut refused = Refused::read(refusal, 0, envelope.id);
+            refused.quota = Some(shortage.quota);
+            Err(refused)
+        }
+    }
+}
+
+/// Holds the headers to the endpoint's contract, or selects one of several by them; then the
+/// method to what is served.
+///
+/// # Errors
+/// The first refusal. The index tells which of the endpoint's pins is in force.
+pub fn contract<'e>(
+    endpoint: &'e Endpoint,
+    headers: &HeaderMap,
+    envelope: &Envelope<'_>,
+    record: &mut Record,
+) -> Result<(usize, Activation<'e>), Refused> {
+    let refused = |refusal, pin| Refused::read(refusal, pin, envelope.id);
+    let supplied = Supplied::new(headers);
+    let (pin, activation) = if endpoint.is_ambiguous() {
+        let others = endpoint.others.iter().map(|pin| &pin.contract);
+        let (pin, activation) = select(&endpoint.first.contract, others, supplied)
+            .map_err(|refusal| refused(refusal, 0))?;
+        record.selected(pin);
+        (pin, activation)
+    } else {
+        let would = |step, refusal: Refusal| record.would_refuse(step, &refusal);
+        match judge_reporting(&endpoint.first.contract, supplied, endpoint.report, would) {
+            Verdict::Admit(activation) => (0, activation),
+            Verdict::Refuse(refusal) => return Err(refused(refusal, 0)),
+        }
+    };
+    let pinned = &activation.contract().a2a_version;
+    match method::judge(&envelope.method, pinned, endpoint.methods.as_deref()) {
+        Ok(()) => {}
+        Err(
+            refusal @ (Refusal::UnsupportedOperation { .. }
+            | Refusal::PushNotificationNotSupported { .. }),
+        ) if endpoint.report.contains(Step::Capability) => {
+            record.would_refuse(Step::Capability, &refusal);
+        }
+        Err(refusal) => return Err(refused(refusal, pin)),
+    }
+    record.activated(&activation);
+    Ok((pin, activation))
+}

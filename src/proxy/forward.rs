@@ -1,0 +1,142 @@
+//! Decides what the upstream receives: the caller's request with the activation applied.
+//!
+//! The body is the bytes that were judged. Of the head, what belongs to one connection stays here,
+//! framing is made anew, only absent A2A headers are filled in, and what identifies the client is
+//! rebuilt rather than believed. Query parameters named like the A2A headers do not travel.
+
+use bytes::Bytes;
+use http::header::{CONTENT_LENGTH, EXPECT, FORWARDED, HOST, HeaderMap, HeaderName, HeaderValue};
+use http::{Method, Request, Uri};
+
+use super::hop;
+use crate::protocol::headers::LOOK_ALIKES;
+use crate::protocol::judge::Activation;
+use crate::protocol::query;
+use crate::state::connection::Connection;
+use crate::upstream::{Fault, Outgoing, Upstream};
+
+const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+const X_REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
+
+/// The id of one request, ours or the caller's.
+pub const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// Where on the upstream a request goes.
+#[derive(Clone, Copy, Debug)]
+pub enum Place<'p> {
+    /// The upstream's own path, followed by what follows the endpoint's path.
+    Below(&'p str),
+    /// A path at the upstream's root.
+    Root(&'p str),
+}
+
+/// What is sent, but for the body.
+#[derive(Debug)]
+pub struct Head<'r> {
+    /// The method.
+    pub method: Method,
+    /// The caller's headers, taken over.
+    pub headers: HeaderMap,
+    /// Where it goes.
+    pub place: Place<'r>,
+    /// The query as received.
+    pub query: Option<&'r str>,
+    /// The request's id.
+    pub request_id: HeaderValue,
+    /// The headers to fill in; none for what the policy does not apply to.
+    pub activation: Option<Activation<'r>>,
+}
+
+/// A request ready to be sent, and whether the query lost something.
+#[derive(Debug)]
+pub struct Prepared {
+    /// The request.
+    pub request: Request<Outgoing>,
+    /// Whether query parameters were stripped.
+    pub stripped_query: bool,
+}
+
+/// Builds the outgoing request.
+///
+/// # Errors
+/// When the target is no URI, which a request that was routed cannot cause.
+pub fn prepare(
+    head: Head<'_>,
+    body: Bytes,
+    client: &Connection,
+    upstream: &Upstream,
+) -> Result<Prepared, Fault> {
+    let stripped = head.query.and_then(query::strip);
+    let stripped_query = stripped.is_some();
+    let query = stripped.as_deref().or(head.query);
+    let uri = target(upstream, head.place, query, stripped_query).map_err(Fault::unsendable)?;
+    let mut request = Request::new(Outgoing::new(body));
+    *request.method_mut() = head.method;
+    *request.uri_mut() = uri;
+    let mut headers = head.headers;
+    clean(&mut headers);
+    introduce(&mut headers, client, upstream);
+    headers.insert(X_REQUEST_ID, head.request_id);
+    if let Some(activation) = head.activation {
+        activation.apply(&mut headers);
+    }
+    for (name, value) in &upstream.headers {
+        headers.insert(name, value.clone());
+    }
+    *request.headers_mut() = headers;
+    Ok(Prepared {
+        request,
+        stripped_query,
+    })
+}
+
+fn target(
+    upstream: &Upstream,
+    place: Place<'_>,
+    query: Option<&str>,
+    stripped: bool,
+) -> Result<Uri, http::uri::InvalidUri> {
+    // An emptied query loses its question mark; one that came empty keeps it.
+    let query = query.filter(|query| !(stripped && query.is_empty()));
+    let path = match (place, query) {
+        (Place::Below("" | "/"), None) => return Ok(upstream.uri.clone()),
+        (Place::Below(rest), _) => upstream.path_with(rest),
+        (Place::Root(path), _) => path.to_owned(),
+    };
+    let text = match query {
+        None => path,
+        Some(query) => format!("{path}?{query}"),
+    };
+    Uri::try_from(text)
+}
+
+/// Takes away what must not travel.
+fn clean(headers: &mut HeaderMap) {
+    hop::strip(headers);
+    for name in [CONTENT_LENGTH, EXPECT, FORWARDED, X_REAL_IP] {
+        headers.remove(name);
+    }
+    for name in LOOK_ALIKES {
+        headers.remove(name);
+    }
+}
+
+/// Says who is asking whom. No proxy is trusted to have said it already.
+fn introduce(headers: &mut HeaderMap, client: &Connection, upstream: &Upstream) {
+    headers.insert(X_FORWARDED_FOR, client.forwarded_for.clone());
+    headers.insert(X_FORWARDED_PROTO, HeaderValue::from_static(client.scheme));
+    let asked = headers.insert(HOST, upstream.authority.clone());
+    match asked {
+        Some(asked) => {
+            if upstream.preserve_host {
+                headers.insert(HOST, asked.clone());
+            }
+            headers.insert(X_FORWARDED_HOST, asked);
+        }
+        None => {
+            headers.remove(X_FORWARDED_HOST);
+        }
+    }
+}

@@ -1,0 +1,371 @@
+//! The whole path of a request, top to bottom. Read this file first.
+//!
+//! 1. The live snapshot is loaded once; nothing below looks again.
+//! 2. The request must be HTTP with one meaning ([`strict`]).
+//! 3. Host and path find the endpoint. None: plain 404.
+//! 4. A POST is a JSON-RPC call. A GET or HEAD of an agent card, and OPTIONS, are passed on
+//!    without policy. Anything else: 405.
+//! 5. Content type, then the body ([`intake`]), then its envelope.
+//! 6. Quota, headers, method ([`admit`]).
+//! 7. The same bytes go out with absent headers filled in ([`forward`]).
+//! 8. The answer streams back untouched ([`reply`]).
+//!
+//! Whatever stops a request on the way goes to [`respond`]. Must never look inside the
+//! configuration, and never answer by itself.
+//!
+//! [`strict`]: super::strict
+//! [`intake`]: super::intake
+//! [`admit`]: super::admit
+//! [`forward`]: super::forward
+//! [`reply`]: super::reply
+//! [`respond`]: super::respond
+
+use std::convert::Infallible;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue};
+use http::{Method, Request, Response, request};
+use hyper::body::Incoming;
+use tower::Service;
+
+use super::body::Body;
+use super::forward::{Head, Place, X_REQUEST_ID, prepare};
+use super::intake::{Allowance, Held, Unread, read};
+use super::record::Record;
+use super::respond::{Refused, Stop, respond};
+use super::worker::Worker;
+use super::{admit, fault, reply, strict};
+use crate::limit::{Subject, identify};
+use crate::protocol::refusal::Media;
+use crate::protocol::{Activation, Refusal, peek};
+use crate::state::connection::Connection;
+use crate::state::{Endpoint, Snapshot};
+use crate::upstream::{Fault, Reply, Upstream};
+
+/// Where agent cards are found below an endpoint and at a host's root (A2A 1.0 section 8.2; the
+/// second is the older name).
+const CARDS: [&str; 2] = ["/.well-known/agent-card.json", "/.well-known/agent.json"];
+
+/// The service for one connection.
+pub fn service(
+    worker: Rc<Worker>,
+    connection: Rc<Connection>,
+) -> impl Service<
+    Request<Incoming>,
+    Response = Response<Body>,
+    Error = Infallible,
+    Future = impl Future<Output = Result<Response<Body>, Infallible>>,
+> + Clone {
+    tower::service_fn(move |request| {
+        let worker = Rc::clone(&worker);
+        let connection = Rc::clone(&connection);
+        async move { Ok(handle(&worker, &connection, request).await) }
+    })
+}
+
+/// Serves one request.
+pub async fn handle(
+    worker: &Rc<Worker>,
+    connection: &Rc<Connection>,
+    request: Request<Incoming>,
+) -> Response<Body> {
+    let snapshot = worker.snapshot();
+    let (parts, body) = request.into_parts();
+    let request_id = request_id(&parts.headers, worker);
+    let mut record = Record::begin(worker, connection, &parts, request_id, snapshot.generation);
+    let passed = pass(worker, connection, &snapshot, parts, body, &mut record).await;
+    match passed {
+        Ok(Passed { reply, activation }) => reply::relay(reply, activation, record),
+        Err(stop) => respond(stop, record),
+    }
+}
+
+/// A request that was forwarded and answered.
+struct Passed<'s> {
+    reply: Reply,
+    /// What was activated; `None` where the policy does not apply.
+    activation: Option<Activation<'s>>,
+}
+
+/// Routes one request and takes it as far as it goes.
+async fn pass<'s>(
+    worker: &Worker,
+    connection: &Connection,
+    snapshot: &'s Snapshot,
+    parts: request::Parts,
+    body: Incoming,
+    record: &mut Record,
+) -> Result<Passed<'s>, Stop> {
+    let target = strict::inspect(&parts, connection.framing())?;
+    let host = target.host.as_deref();
+    let found = snapshot.routes.find(host, target.path);
+    let is_read = matches!(parts.method, Method::GET | Method::HEAD);
+    let relayed = match &found {
+        Some(found) => {
+            record.at(found.endpoint);
+            match parts.method {
+                Method::POST => None,
+                Method::OPTIONS => Some((&**found.endpoint, Place::Below(found.rest))),
+                _ if is_read && CARDS.contains(&found.rest) => {
+                    Some((&**found.endpoint, Place::Below(found.rest)))
+                }
+                _ => return Err(Stop::MethodNotAllowed),
+            }
+        }
+        None if is_read && CARDS.contains(&target.path) => {
+            let endpoint = snapshot.routes.only_dealer_at(host).ok_or(Stop::NoRoute)?;
+            record.at(endpoint);
+            Some((&**endpoint, Place::Root(target.path)))
+        }
+        None => return Err(Stop::NoRoute),
+    };
+    let query = target.query;
+    match (relayed, found) {
+        (Some((endpoint, place)), _) => {
+            let upstream = &endpoint.first.upstream;
+            let head = head(&parts, place, query, None, record);
+            let reply = send(worker, connection, upstream, head, Bytes::new(), record)
+                .await
+                .map_err(|fault| Stop::RelayFailed(fault::refusal(&fault, true)))?;
+            Ok(Passed {
+                reply,
+                activation: None,
+            })
+        }
+        (None, Some(found)) => {
+            let call = Call {
+                worker,
+                connection,
+                snapshot,
+                endpoint: found.endpoint,
+                place: Place::Below(found.rest),
+                query,
+            };
+            call.serve(&parts, body, record).await
+        }
+        (None, None) => Err(Stop::NoRoute),
+    }
+}
+
+/// A POST at an endpoint: a JSON-RPC call.
+struct Call<'s, 'r> {
+    worker: &'r Worker,
+    connection: &'r Connection,
+    snapshot: &'s Snapshot,
+    endpoint: &'s Endpoint,
+    place: Place<'r>,
+    query: Option<&'r str>,
+}
+
+impl<'s> Call<'s, '_> {
+    async fn serve(
+        self,
+        parts: &request::Parts,
+        body: Incoming,
+        record: &mut Record,
+    ) -> Result<Passed<'s>, Stop> {
+        let endpoint = self.endpoint;
+        let client = self.connection.client();
+        let caller = identify(&self.snapshot.callers, &parts.headers, client);
+        let subject = Subject::new(&caller, client);
+        record.by(caller);
+
+        let held = match self.body(parts, body).await {
+            Ok(held) => held,
+            Err(stop) => {
+                admit::charge(endpoint, &subject, record);
+                return Err(stop);
+            }
+        };
+        record.bytes_in = held.len();
+        let envelope = match peek(&held.bytes) {
+            Ok(envelope) => envelope,
+            Err(unreadable) => {
+                admit::charge(endpoint, &subject, record);
+                return Err(Refused::read(unreadable.refusal, 0, unreadable.id).into());
+            }
+        };
+        record.called(&envelope);
+        admit::quota(endpoint, &subject, &envelope, record)?;
+        let (pin, activation) = admit::contract(endpoint, &parts.headers, &envelope, record)?;
+
+        let upstream = &endpoint.pin(pin).upstream;
+        let head = head(parts, self.place, self.query, Some(activation), record);
+        let bytes = held.bytes.clone();
+        match send(self.worker, self.connection, upstream, head, bytes, record).await {
+            Ok(reply) => Ok(Passed {
+                reply,
+                activation: Some(activation),
+            }),
+            Err(fault) => {
+                let refusal = fault::refusal(&fault, envelope.is_safe_to_repeat());
+                Err(Refused::read(refusal, pin, envelope.id).into())
+            }
+        }
+    }
+
+    /// Reads the body of a call that says it is JSON.
+    async fn body(&self, parts: &request::Parts, body: Incoming) -> Result<Held, Stop> {
+        speaks_json(&parts.headers)
+            .map_err(|media| Refused::unread(Refusal::ContentTypeNotSupported(media)))?;
+        let limits = &self.snapshot.settings.limits;
+        let allowance = Allowance {
+            body: limits.body,
+            in_flight: limits.in_flight_bytes,
+            time: limits.body_timeout,
+        };
+        let refusal = match read(body, &parts.headers, &self.worker.budget, allowance).await {
+            Ok(held) => return Ok(held),
+            Err(Unread::TooLarge) => Refusal::BodyTooLarge { limit: limits.body },
+            Err(Unread::TooSlow) => Refusal::BodyTimeout,
+            Err(Unread::NoRoom) => fault::shed(),
+            Err(Unread::Broken(error)) => {
+                tracing::debug!(%error, "request body broken");
+                return Err(Stop::BrokenBody);
+            }
+        };
+        Err(Refused::unread(refusal).into())
+    }
+}
+
+fn head<'r>(
+    parts: &request::Parts,
+    place: Place<'r>,
+    query: Option<&'r str>,
+    activation: Option<Activation<'r>>,
+    record: &Record,
+) -> Head<'r> {
+    Head {
+        method: parts.method.clone(),
+        headers: parts.headers.clone(),
+        place,
+        query,
+        request_id: record.request_id.clone(),
+        activation,
+    }
+}
+
+/// Sends a prepared request and waits for the head of its answer.
+async fn send(
+    worker: &Worker,
+    connection: &Connection,
+    upstream: &Arc<Upstream>,
+    head: Head<'_>,
+    body: Bytes,
+    record: &mut Record,
+) -> Result<Reply, Fault> {
+    let prepared = prepare(head, body, connection, upstream)?;
+    if prepared.stripped_query {
+        record.stripped_query();
+    }
+    let since = record.forwarding();
+    match worker.pools.exchange(upstream, prepared.request).await {
+        Ok(reply) => {
+            record.answered(since);
+            Ok(reply)
+        }
+        Err(fault) => {
+            tracing::warn!(
+                upstream = &*upstream.name,
+                request_id = ?record.request_id,
+                %fault,
+                "upstream failed"
+            );
+            Err(fault)
+        }
+    }
+}
+
+/// Whether the body says it is JSON that can be read as it is. No content type at all is accepted.
+fn speaks_json(headers: &HeaderMap) -> Result<(), Media> {
+    let mut lines = headers.get_all(CONTENT_TYPE).iter();
+    if let Some(line) = lines.next()
+        && !(is_json(line) && lines.next().is_none())
+    {
+        return Err(Media::ContentType);
+    }
+    let is_coded = headers.get_all(CONTENT_ENCODING).iter().any(|coding| {
+        let coding = coding.as_bytes().trim_ascii();
+        !coding.is_empty() && !coding.eq_ignore_ascii_case(b"identity")
+    });
+    if is_coded {
+        return Err(Media::ContentEncoding);
+    }
+    Ok(())
+}
+
+/// `application/json` with any parameters, but no charset other than UTF-8: the body would mean
+/// something else to a server that honours it (RFC 8259 section 8.1).
+fn is_json(line: &HeaderValue) -> bool {
+    let mut parts = line.as_bytes().split(|byte| *byte == b';');
+    let type_ = parts.next().unwrap_or_default().trim_ascii();
+    type_.eq_ignore_ascii_case(b"application/json")
+        && parts.all(|parameter| {
+            let parameter = parameter.trim_ascii();
+            match parameter.split_at_checked(b"charset=".len()) {
+                Some((name, value)) if name.eq_ignore_ascii_case(b"charset=") => {
+                    let value = value.strip_prefix(b"\"").unwrap_or(value);
+                    let value = value.strip_suffix(b"\"").unwrap_or(value);
+                    value.eq_ignore_ascii_case(b"utf-8") || value.eq_ignore_ascii_case(b"us-ascii")
+                }
+                _ => true,
+            }
+        })
+}
+
+/// The caller's request id where it is one line of 1 to 128 visible ASCII characters, else a new
+/// one.
+fn request_id(headers: &HeaderMap, worker: &Worker) -> HeaderValue {
+    let mut lines = headers.get_all(X_REQUEST_ID).iter();
+    match (lines.next(), lines.next()) {
+        (Some(id), None)
+            if (1..=128).contains(&id.len()) && id.as_bytes().iter().all(u8::is_ascii_graphic) =>
+        {
+            id.clone()
+        }
+        _ => {
+            let mut buffer = [0; uuid::fmt::Hyphenated::LENGTH];
+            let id = worker.identifier().hyphenated().encode_lower(&mut buffer);
+            HeaderValue::from_str(id).unwrap_or_else(|_| HeaderValue::from_static("none"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_is_json_whatever_its_parameters_but_only_in_utf_8() {
+        for (lines, fine) in [
+            (&[][..], true),
+            (&["application/json"][..], true),
+            (&["Application/JSON;Charset=\"UTF-8\""], true),
+            (&["application/json ; profile=x"], true),
+            (&["application/json; charset=utf-16"], false),
+            (&["application/jsonx"], false),
+            (&["text/plain"], false),
+            (&["application/json", "application/json"], false),
+            (&["application/a2a+json"], false),
+            (&[""], false),
+        ] {
+            let mut headers = HeaderMap::new();
+            for line in lines {
+                headers.append(CONTENT_TYPE, HeaderValue::from_static(line));
+            }
+            assert_eq!(speaks_json(&headers).is_ok(), fine, "{lines:?}");
+        }
+        for (coding, fine) in [
+            ("identity", true),
+            ("", true),
+            ("gzip", false),
+            ("GZIP, br", false),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.append(CONTENT_ENCODING, HeaderValue::from_static(coding));
+            assert_eq!(speaks_json(&headers).is_ok(), fine, "{coding}");
+        }
+    }
+}

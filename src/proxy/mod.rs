@@ -1,0 +1,35 @@
+//! The request path. Read [`ingress`] first: it is the whole path, top to bottom.
+//!
+//! | file | decides |
+//! |---|---|
+//! | `ingress` | the order in which a request is tested |
+//! | `strict` | what HTTP is acceptable |
+//! | `intake` | how a body is read |
+//! | `admit` | quota, headers and method against the endpoint |
+//! | `forward` | what the upstream receives |
+//! | `hop` | what stays on one connection |
+//! | `reply` | what of the upstream's answer the client receives |
+//! | `respond` | every answer the gateway makes itself |
+//! | `fault` | what a failure becomes |
+//! | `body` | the bodies of answers, and when a request has ended |
+//! | `record` | what is counted and logged of a request |
+//! | `worker` | what a thread shares among its requests |
+//!
+//! This room sees the compiled snapshot, never the configuration.
+
+mod admit;
+mod body;
+mod fault;
+mod forward;
+mod hop;
+pub mod ingress;
+mod intake;
+mod record;
+mod reply;
+mod respond;
+mod strict;
+pub mod worker;
+
+pub use body::Body;
+pub use intake::Budget;
+pub use worker::Worker;

@@ -1,0 +1,320 @@
+//! Decides what is remembered of a request, and writes it down once: when its last byte is out, or
+//! when its client is gone.
+//!
+//! A record is dropped exactly once, whatever happens to its request; dropping it counts and logs.
+//! Until something else is said its outcome is `client_gone`: a request whose future is dropped
+//! was abandoned by its client. Must never hold a body or a credential.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::header::{HOST, HeaderValue, USER_AGENT};
+use http::{Method, StatusCode, Uri, Version, request};
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use super::worker::Worker;
+use crate::limit::Caller;
+use crate::observe::{Line, Presence, Timestamp};
+use crate::protocol::{Activation, Envelope, Outcome, Refusal, Step, Steps};
+use crate::state::Endpoint;
+use crate::state::connection::{Connection, Phase};
+
+/// How much of a caller's text is remembered, in bytes.
+const REMEMBERED: usize = 64;
+
+/// One request, from its head to its end.
+#[derive(Debug)]
+pub struct Record {
+    worker: Rc<Worker>,
+    connection: Rc<Connection>,
+    started: Instant,
+    ts: Timestamp,
+    generation: u64,
+    version: Version,
+    method: Method,
+    uri: Uri,
+    host: Option<HeaderValue>,
+    user_agent: Option<HeaderValue>,
+    /// The id sent upstream and back.
+    pub request_id: HeaderValue,
+    endpoint: Option<Arc<Endpoint>>,
+    pin: usize,
+    caller: Option<Caller>,
+    rpc: Remembered,
+    fills_version: bool,
+    fills_extensions: bool,
+    forwarded: bool,
+    reported: Steps,
+    /// Bytes of the request body.
+    pub bytes_in: u64,
+    /// Bytes of the answer's body so far.
+    pub bytes_out: u64,
+    upstream_took: Option<Duration>,
+    status: Option<StatusCode>,
+    answer: Option<Made>,
+    outcome: Outcome,
+    _in_flight: Presence,
+}
+
+/// What is remembered of an answer the gateway made.
+#[derive(Debug)]
+pub struct Made {
+    /// The JSON-RPC error number.
+    pub code: i32,
+    /// The `error_id`, where the answer carries one.
+    pub error_id: Option<Uuid>,
+    /// The wait it told, in ms.
+    pub retry_after_ms: Option<u64>,
+    /// Which of the endpoint's quotas refused.
+    pub quota: Option<usize>,
+}
+
+/// The start of method, id and skill, in one piece of memory.
+#[derive(Debug, Default)]
+struct Remembered {
+    text: Vec<u8>,
+    method: usize,
+    id: usize,
+}
+
+impl Record {
+    /// Begins a record when a request's head has been read.
+    pub fn begin(
+        worker: &Rc<Worker>,
+        connection: &Rc<Connection>,
+        parts: &request::Parts,
+        request_id: HeaderValue,
+        generation: u64,
+    ) -> Self {
+        let started = Instant::now();
+        connection.enter(Phase::Busy, started);
+        let first = |name| parts.headers.get_all(name).iter().next().cloned();
+        Self {
+            started,
+            ts: worker.now(),
+            generation,
+            version: parts.version,
+            method: parts.method.clone(),
+            uri: parts.uri.clone(),
+            host: first(HOST),
+            user_agent: first(USER_AGENT),
+            request_id,
+            endpoint: None,
+            pin: 0,
+            caller: None,
+            rpc: Remembered::default(),
+            fills_version: false,
+            fills_extensions: false,
+            forwarded: false,
+            reported: Steps::NONE,
+            bytes_in: 0,
+            bytes_out: 0,
+            upstream_took: None,
+            status: None,
+            answer: None,
+            outcome: Outcome::ClientGone,
+            _in_flight: Presence::of(&worker.shared.metrics.requests_in_flight),
+            worker: Rc::clone(worker),
+            connection: Rc::clone(connection),
+        }
+    }
+
+    /// The worker that serves it.
+    pub fn worker(&self) -> &Rc<Worker> {
+        &self.worker
+    }
+
+    /// The endpoint was found.
+    pub fn at(&mut self, endpoint: &Arc<Endpoint>) {
+        self.endpoint = Some(Arc::clone(endpoint));
+    }
+
+    /// The endpoint, once found.
+    pub fn endpoint(&self) -> Option<&Arc<Endpoint>> {
+        self.endpoint.as_ref()
+    }
+
+    /// The caller is known.
+    pub fn by(&mut self, caller: Caller) {
+        self.caller = Some(caller);
+    }
+
+    /// The body was read as a JSON-RPC request.
+    pub fn called(&mut self, envelope: &Envelope<'_>) {
+        let skill = envelope.skill();
+        self.rpc = Remembered::of(
+            envelope.method.as_bytes(),
+            envelope.id.as_str().as_bytes(),
+            skill.as_deref().unwrap_or_default().as_bytes(),
+        );
+    }
+
+    /// One of several contracts was selected.
+    pub fn selected(&mut self, pin: usize) {
+        self.pin = pin;
+    }
+
+    /// The headers were admitted.
+    pub fn activated(&mut self, activation: &Activation<'_>) {
+        self.fills_version = activation.fills_version();
+        self.fills_extensions = activation.fills_extensions();
+        if let Some(endpoint) = &self.endpoint {
+            if self.fills_version {
+                endpoint.meters.filled_version();
+            }
+            if self.fills_extensions {
+                endpoint.meters.filled_extensions();
+            }
+        }
+    }
+
+    /// A step in report mode would have refused.
+    pub fn would_refuse(&mut self, step: Step, refusal: &Refusal) {
+        self.reported.insert(step);
+        if let Some(endpoint) = &self.endpoint {
+            endpoint.meters.reported(step);
+            tracing::info!(
+                endpoint = &*endpoint.name,
+                step = step.name(),
+                outcome = refusal.outcome().label(),
+                request_id = ?self.request_id,
+                "would have been refused"
+            );
+        }
+    }
+
+    /// The query lost parameters named like the A2A headers.
+    pub fn stripped_query(&self) {
+        if let Some(endpoint) = &self.endpoint {
+            endpoint.meters.stripped_query();
+            tracing::info!(
+                endpoint = &*endpoint.name,
+                request_id = ?self.request_id,
+                "query parameters named like A2A headers were not forwarded"
+            );
+        }
+    }
+
+    /// The request goes to the upstream now.
+    pub fn forwarding(&mut self) -> Instant {
+        self.forwarded = true;
+        Instant::now()
+    }
+
+    /// The upstream's response head came.
+    pub fn answered(&mut self, since: Instant) {
+        let took = since.elapsed();
+        self.upstream_took = Some(took);
+        if let Some(endpoint) = &self.endpoint {
+            endpoint.meters.answered(took);
+        }
+    }
+
+    /// The status that is sent.
+    pub fn sends(&mut self, status: StatusCode) {
+        self.status = Some(status);
+    }
+
+    /// The gateway made the answer.
+    pub fn made(&mut self, made: Made) {
+        self.answer = Some(made);
+    }
+
+    /// How the request ended, or will have ended if its answer gets through.
+    pub fn ends(&mut self, outcome: Outcome) {
+        self.outcome = outcome;
+    }
+}
+
+impl Remembered {
+    fn of(method: &[u8], id: &[u8], skill: &[u8]) -> Self {
+        let mut text = Vec::with_capacity(3 * REMEMBERED);
+        let mut put = |part: &[u8]| {
+            text.extend_from_slice(part.get(..REMEMBERED).unwrap_or(part));
+            text.len()
+        };
+        let method = put(method);
+        let id = put(id);
+        put(skill);
+        Self { text, method, id }
+    }
+
+    /// Method, id and skill; what was empty is `None`.
+    fn parts(&self) -> [Option<&[u8]>; 3] {
+        let part = |from, to| self.text.get(from..to).filter(|part| !part.is_empty());
+        [
+            part(0, self.method),
+            part(self.method, self.id),
+            part(self.id, self.text.len()),
+        ]
+    }
+}
+
+impl Drop for Record {
+    fn drop(&mut self) {
+        let now = Instant::now();
+        self.connection.enter(Phase::Idle, now);
+        let took = now.duration_since(self.started);
+        let endpoint = self.endpoint.as_deref();
+        let meters = endpoint.map_or(&self.worker.nowhere, |endpoint| &endpoint.meters);
+        meters.ended(self.outcome, took);
+
+        let error_id = self
+            .answer
+            .as_ref()
+            .and_then(|made| made.error_id)
+            .map(|id| id.hyphenated().to_string());
+        let normalized = match (self.fills_version, self.fills_extensions) {
+            (false, false) => &[][..],
+            (true, false) => &["a2a-version"],
+            (false, true) => &["a2a-extensions"],
+            (true, true) => &["a2a-version", "a2a-extensions"],
+        };
+        let [rpc_method, rpc_id, skill] = self.rpc.parts();
+        let mut line = Line::new(self.ts, self.outcome);
+        line.request_id = self.request_id.to_str().ok();
+        line.client_ip = Some(self.connection.client());
+        line.listener = Some(&self.connection.listener);
+        line.protocol = Some(protocol(self.version));
+        line.method = Some(self.method.as_str());
+        line.host = self.host.as_ref().and_then(|host| host.to_str().ok());
+        line.path = Some(self.uri.path());
+        line.endpoint = endpoint.map(|endpoint| &*endpoint.name);
+        line.contract = endpoint.map(|endpoint| &*endpoint.pin(self.pin).contract.name);
+        line.caller = self.caller.as_ref().map(|caller| caller as _);
+        line.rpc_method = rpc_method;
+        line.rpc_id = rpc_id;
+        line.skill = skill;
+        line.normalized = normalized;
+        line.status = self.status.map(|status| status.as_u16());
+        if let Some(made) = &self.answer {
+            line.rpc_code = Some(made.code.into());
+            line.error_id = error_id.as_deref();
+            line.retry_after_ms = made.retry_after_ms;
+            line.quota = made
+                .quota
+                .and_then(|index| Some(endpoint?.quotas.get(index)?.name()));
+        }
+        line.reported = self.reported;
+        line.upstream = endpoint
+            .filter(|_| self.forwarded)
+            .map(|endpoint| &*endpoint.pin(self.pin).upstream.name);
+        line.bytes_in = self.bytes_in;
+        line.bytes_out = self.bytes_out;
+        line.duration = took;
+        line.upstream_duration = self.upstream_took;
+        line.user_agent = self.user_agent.as_ref().map(HeaderValue::as_bytes);
+        line.generation = self.generation;
+        self.worker.pen.write(&line);
+    }
+}
+
+const fn protocol(version: Version) -> &'static str {
+    match version {
+        Version::HTTP_10 => "HTTP/1.0",
+        Version::HTTP_2 => "HTTP/2.0",
+        _ => "HTTP/1.1",
+    }
+}

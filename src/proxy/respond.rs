@@ -1,0 +1,216 @@
+//! Decides every answer the gateway makes itself. The only place that turns a refusal into an HTTP
+//! response.
+//!
+//! Where a contract is known the answer is JSON-RPC in its dialect with the caller's id; before
+//! that it is plain HTTP. An answer given before the body was read closes the connection, because
+//! what follows on it could be taken for another request.
+
+use bytes::Bytes;
+use http::header::{
+    ACCEPT_ENCODING, ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderMap, HeaderValue,
+    RETRY_AFTER, WWW_AUTHENTICATE,
+};
+use http::{Response, StatusCode};
+
+use super::body::Body;
+use super::forward::X_REQUEST_ID;
+use super::record::{Made, Record};
+use super::strict::Unfit;
+use crate::protocol::refusal::Media;
+use crate::protocol::{Contract, HttpStatus, Id, Outcome, Refusal, Stamp, render};
+
+/// Why a request did not go through, with what its answer needs.
+#[derive(Debug)]
+pub enum Stop {
+    /// It is not acceptable HTTP.
+    Unfit(Unfit),
+    /// Nothing is served at its host and path.
+    NoRoute,
+    /// Its HTTP method is not served there.
+    MethodNotAllowed,
+    /// A body whose framing broke, or whose client is gone.
+    BrokenBody,
+    /// An upstream failed on something that is no JSON-RPC call, such as an agent card.
+    RelayFailed(Refusal),
+    /// It was refused.
+    Refused(Refused),
+}
+
+/// A refusal on its way to its answer.
+#[derive(Debug)]
+pub struct Refused {
+    /// Why.
+    pub refusal: Refusal,
+    /// Which of the endpoint's contracts spells it.
+    pub pin: usize,
+    /// The caller's id as JSON text; `None` where it was not read.
+    pub id: Option<Box<str>>,
+    /// Which of the endpoint's quotas refused.
+    pub quota: Option<usize>,
+    /// Whether the body was read, so that the connection can go on.
+    pub body_was_read: bool,
+}
+
+impl Refused {
+    /// A refusal decided before the body was read.
+    pub const fn unread(refusal: Refusal) -> Self {
+        Self {
+            refusal,
+            pin: 0,
+            id: None,
+            quota: None,
+            body_was_read: false,
+        }
+    }
+
+    /// A refusal of a request that was read.
+    pub fn read(refusal: Refusal, pin: usize, id: Id<'_>) -> Self {
+        Self {
+            refusal,
+            pin,
+            id: Some(id.as_str().into()),
+            quota: None,
+            body_was_read: true,
+        }
+    }
+}
+
+impl From<Refused> for Stop {
+    fn from(refused: Refused) -> Self {
+        Self::Refused(refused)
+    }
+}
+
+impl From<Unfit> for Stop {
+    fn from(unfit: Unfit) -> Self {
+        Self::Unfit(unfit)
+    }
+}
+
+/// Answers a request that did not go through.
+pub fn respond(stop: Stop, mut record: Record) -> Response<Body> {
+    match stop {
+        Stop::Unfit(unfit) => {
+            tracing::info!(request_id = ?record.request_id, why = unfit.why, "bad HTTP");
+            plain(unfit.status, unfit.why, Outcome::BadHttp, record)
+        }
+        Stop::BrokenBody => plain(
+            StatusCode::BAD_REQUEST,
+            "the request body is broken",
+            Outcome::BadHttp,
+            record,
+        ),
+        Stop::NoRoute => plain(
+            StatusCode::NOT_FOUND,
+            "nothing is served at this host and path",
+            Outcome::NoRoute,
+            record,
+        ),
+        Stop::MethodNotAllowed => {
+            let mut response = plain(
+                StatusCode::METHOD_NOT_ALLOWED,
+                "only POST is served here",
+                Outcome::NoRoute,
+                record,
+            );
+            let allow = HeaderValue::from_static("POST");
+            response.headers_mut().insert(ALLOW, allow);
+            response
+        }
+        Stop::RelayFailed(refusal) => {
+            let status = refusal.mapped_status();
+            plain(status, "the dealer agent failed", refusal.outcome(), record)
+        }
+        Stop::Refused(refused) => match record.endpoint().cloned() {
+            Some(endpoint) => {
+                record.selected(refused.pin);
+                let contract = &endpoint.pin(refused.pin).contract;
+                refuse(refused, contract, endpoint.http_status, record)
+            }
+            // A refusal is only ever made at an endpoint.
+            None => plain(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "the gateway failed",
+                Outcome::Internal,
+                record,
+            ),
+        },
+    }
+}
+
+fn refuse(
+    refused: Refused,
+    contract: &Contract,
+    http_status: HttpStatus,
+    mut record: Record,
+) -> Response<Body> {
+    let worker = record.worker();
+    let error_id = worker.identifier();
+    let mut buffer = [0; uuid::fmt::Hyphenated::LENGTH];
+    let stamp = Stamp {
+        error_id: error_id.hyphenated().encode_lower(&mut buffer),
+        created_at: &worker.spell(worker.now()),
+    };
+    let Refused { refusal, id, .. } = &refused;
+    let id = id.as_deref().map_or(Id::NULL, Id::of_text);
+    let answer = render(refusal, contract, id, stamp);
+    let status = http_status.choose(refusal.kind(), refusal.mapped_status());
+    record.made(Made {
+        code: answer.code,
+        error_id: answer.is_stamped.then_some(error_id),
+        retry_after_ms: refusal.retry_after_ms(),
+        quota: refused.quota,
+    });
+    let mut response = response(status, Bytes::from(answer.body), refusal.outcome(), record);
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    if let Some(seconds) = refusal.retry_after_seconds() {
+        headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    if *refusal == Refusal::ContentTypeNotSupported(Media::ContentEncoding) {
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    }
+    if *refusal == Refusal::Unauthenticated {
+        headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    if !refused.body_was_read {
+        close(headers);
+    }
+    response
+}
+
+/// A plain text answer, where no contract is known. The connection is closed.
+fn plain(
+    status: StatusCode,
+    text: &'static str,
+    outcome: Outcome,
+    record: Record,
+) -> Response<Body> {
+    let body = Bytes::from(format!("{text}\n"));
+    let mut response = response(status, body, outcome, record);
+    let headers = response.headers_mut();
+    let type_ = HeaderValue::from_static("text/plain; charset=utf-8");
+    headers.insert(CONTENT_TYPE, type_);
+    close(headers);
+    response
+}
+
+fn response(
+    status: StatusCode,
+    body: Bytes,
+    outcome: Outcome,
+    mut record: Record,
+) -> Response<Body> {
+    record.sends(status);
+    let request_id = record.request_id.clone();
+    let mut response = Response::new(Body::made(body, record, outcome));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(X_REQUEST_ID, request_id);
+    response
+}
+
+fn close(headers: &mut HeaderMap) {
+    headers.insert(CONNECTION, HeaderValue::from_static("close"));
+}

@@ -1,0 +1,92 @@
+//! Decides what the requests of one worker thread share: its view of the configuration, its
+//! connection pools, its pen for the access log, its source of identifiers.
+//!
+//! Everything here stays on its thread. What crosses threads (limiter, metrics, byte budget) comes
+//! in behind an `Arc` and is written without locks of ours.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use uuid::Uuid;
+
+use super::intake::Budget;
+use crate::observe::{EndpointMeters, Pen, Rfc3339, Timestamp, WallClock};
+use crate::state::live::View;
+use crate::state::{Live, Shared, Snapshot};
+use crate::upstream::Pools;
+
+/// One worker thread's belongings.
+#[derive(Debug)]
+pub struct Worker {
+    /// Buckets and counters of the process.
+    pub shared: Arc<Shared>,
+    /// Connections to upstreams.
+    pub pools: Pools,
+    /// Bytes of request bodies held by the process.
+    pub budget: Arc<Budget>,
+    /// Counters of requests that found no endpoint.
+    pub nowhere: EndpointMeters,
+    pub(super) pen: Pen,
+    wall: Arc<dyn WallClock>,
+    view: RefCell<View>,
+    random: RefCell<fastrand::Rng>,
+    spelled: RefCell<Rfc3339>,
+}
+
+/// What a [`Worker`] is made of.
+#[derive(Debug)]
+pub struct Parts {
+    /// Buckets and counters of the process.
+    pub shared: Arc<Shared>,
+    /// What is served.
+    pub live: Live,
+    /// Bytes of request bodies held by the process.
+    pub budget: Arc<Budget>,
+    /// The worker's own pen.
+    pub pen: Pen,
+    /// The time of day.
+    pub wall: Arc<dyn WallClock>,
+}
+
+impl Worker {
+    /// Makes a worker's belongings, on its thread.
+    #[must_use]
+    pub fn new(parts: Parts) -> Self {
+        Self {
+            nowhere: parts.shared.metrics.endpoint(""),
+            shared: parts.shared,
+            pools: Pools::default(),
+            budget: parts.budget,
+            pen: parts.pen,
+            wall: parts.wall,
+            view: RefCell::new(parts.live.view()),
+            random: RefCell::new(fastrand::Rng::new()),
+            spelled: RefCell::default(),
+        }
+    }
+
+    /// The snapshot served now. A request calls this once.
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        Arc::clone(self.view.borrow_mut().load())
+    }
+
+    /// The time of day.
+    pub(super) fn now(&self) -> Timestamp {
+        self.wall.now()
+    }
+
+    /// A new identifier (UUID version 7), for a request or an answer. Unique, not unguessable.
+    pub(super) fn identifier(&self) -> Uuid {
+        let millis = u64::try_from(self.now().as_millisecond()).unwrap_or(0);
+        let mut bytes = [0; 10];
+        self.random.borrow_mut().fill(&mut bytes);
+        uuid::Builder::from_unix_timestamp_millis(millis, &bytes).into_uuid()
+    }
+
+    /// A time as RFC 3339 in UTC.
+    pub(super) fn spell(&self, at: Timestamp) -> String {
+        let mut out = Vec::with_capacity(24);
+        self.spelled.borrow_mut().append(&mut out, at);
+        String::from_utf8(out).unwrap_or_default()
+    }
+}

@@ -1,0 +1,16 @@
+//! What the gateway currently is: one compiled configuration, swapped whole.
+//!
+//! One request, one snapshot: a request loads it once and finishes on it, whatever is swapped in
+//! meanwhile. Limiter buckets, connection pools and counters live outside and survive.
+
+pub mod connection;
+pub mod live;
+pub mod reload;
+
+pub mod routes;
+pub mod snapshot;
+pub mod watch;
+
+pub use live::Live;
+pub use reload::{Rejected, Reloader};
+pub use snapshot::{Endpoint, Pin, Shared, Snapshot};

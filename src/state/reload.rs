@@ -1,0 +1,225 @@
+//! Decides whether a new configuration goes live: all of it, or nothing.
+//!
+//! Read, parse, check, compile, then one pointer swap. A file with a problem, or one that changes
+//! what cannot change live, leaves the old snapshot serving; it is logged with every problem and
+//! counted. Readiness never changes here.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::live::Live;
+use super::snapshot::{Shared, Snapshot, compile};
+use crate::config::{self, Format, Problems, Settings};
+use crate::observe::WallClock;
+
+/// Answers for environment variables.
+pub type Environment = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
+
+/// Brings the configuration file to life, once at the start and then for every change of it.
+pub struct Reloader {
+    path: PathBuf,
+    env: Environment,
+    shared: Arc<Shared>,
+    wall: Arc<dyn WallClock>,
+    live: Live,
+    /// What the file said when it was last acted on. One reload at a time holds it.
+    acted_on: Mutex<Look>,
+}
+
+/// What one look at the configuration file saw.
+pub type Look = Result<String, Problems>;
+
+/// Why a configuration did not go live.
+#[derive(Debug)]
+pub enum Rejected {
+    /// It has problems.
+    Problems(Problems),
+    /// It changes what cannot change live: these tables.
+    RestartNeeded(Vec<&'static str>),
+}
+
+/// What became of a configuration that has no problem.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reloaded {
+    /// It serves, under this generation.
+    Applied(u64),
+    /// It says what served already.
+    Unchanged(u64),
+}
+
+impl Reloader {
+    /// Compiles the first snapshot, of settings that the file's text said.
+    #[must_use]
+    pub fn start(
+        path: PathBuf,
+        env: Environment,
+        text: String,
+        settings: Settings,
+        shared: Arc<Shared>,
+        wall: Arc<dyn WallClock>,
+    ) -> Self {
+        let snapshot = compile(settings, 1, &shared, None);
+        shared.metrics.config_applied(1, wall.now());
+        Self {
+            path,
+            env,
+            shared,
+            wall,
+            live: Live::new(snapshot),
+            acted_on: Mutex::new(Ok(text)),
+        }
+    }
+
+    /// The handle to what is served.
+    #[must_use]
+    pub fn live(&self) -> &Live {
+        &self.live
+    }
+
+    /// The configuration file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Reads the file now and serves what it says.
+    ///
+    /// # Errors
+    /// Why not; the old configuration serves on. It has been logged and counted.
+    pub fn reload(&self) -> Result<Reloaded, Rejected> {
+        self.apply(config::read(&self.path))
+    }
+
+    /// Whether a look at the file saw something else than was last acted on.
+    #[must_use]
+    pub fn is_news(&self, look: &Look) -> bool {
+        *self.acted_on.lock() != *look
+    }
+
+    /// Serves what a look at the file saw.
+    ///
+    /// # Errors
+    /// As [`Reloader::reload`].
+    pub fn apply(&self, look: Look) -> Result<Reloaded, Rejected> {
+        let mut acted_on = self.acted_on.lock();
+        let previous = self.live.load();
+        acted_on.clone_from(&look);
+        let result = look
+            .map_err(Rejected::Problems)
+            .and_then(|text| self.valid(&text, &previous))
+            .map(|settings| self.replace(settings, &previous));
+        self.shared.metrics.config_reloaded(result.is_ok());
+        match &result {
+            Ok(Reloaded::Applied(generation)) => {
+                tracing::info!(generation, "configuration applied")
+            }
+            Ok(Reloaded::Unchanged(generation)) => {
+                tracing::info!(generation, "configuration unchanged");
+            }
+            Err(rejected) => rejected.log(previous.generation),
+        }
+        result
+    }
+
+    fn valid(&self, text: &str, previous: &Snapshot) -> Result<Settings, Rejected> {
+        let settings = config::parse(text, Format::of(&self.path), &self.path, &*self.env)
+            .map_err(Rejected::Problems)?;
+        let not_yet = settings.not_yet();
+        if !not_yet.is_empty() {
+            return Err(Rejected::Problems(not_yet));
+        }
+        let fixed = previous.settings.restart_needed(&settings);
+        if !fixed.is_empty() {
+            return Err(Rejected::RestartNeeded(fixed));
+        }
+        Ok(settings)
+    }
+
+    fn replace(&self, settings: Settings, previous: &Snapshot) -> Reloaded {
+        if settings == previous.settings {
+            return Reloaded::Unchanged(previous.generation);
+        }
+        for warning in &settings.warnings {
+            tracing::warn!("{warning}");
+        }
+        let generation = previous.generation + 1;
+        let next = compile(settings, generation, &self.shared, Some(previous));
+        self.forget(&previous.settings, &next.settings);
+        self.live.replace(next);
+        self.shared
+            .metrics
+            .config_applied(generation, self.wall.now());
+        Reloaded::Applied(generation)
+    }
+
+    /// Drops the series of what is no longer configured.
+    fn forget(&self, before: &Settings, after: &Settings) {
+        let metrics = &self.shared.metrics;
+        for gone in missing(&before.endpoints, &after.endpoints, |it| &it.name) {
+            metrics.forget_endpoint(gone);
+        }
+        for gone in missing(&before.quotas, &after.quotas, |it| &it.name) {
+            metrics.forget_quota(gone);
+        }
+        for gone in missing(&before.upstreams, &after.upstreams, |it| &it.name) {
+            metrics.forget_upstream(gone);
+        }
+    }
+}
+
+/// The names that stand before and not after.
+fn missing<'a, T>(
+    before: &'a [T],
+    after: &'a [T],
+    name: impl Fn(&'a T) -> &'a str,
+) -> impl Iterator<Item = &'a str> {
+    let kept: HashSet<&str> = after.iter().map(&name).collect();
+    before
+        .iter()
+        .map(name)
+        .filter(move |name| !kept.contains(name))
+}
+
+impl Rejected {
+    fn log(&self, serving: u64) {
+        match self {
+            Self::Problems(problems) => {
+                tracing::error!(
+                    serving,
+                    problems = problems.len(),
+                    "configuration rejected, the old one serves on\n{problems}"
+                );
+            }
+            Self::RestartNeeded(tables) => {
+                tracing::error!(
+                    serving,
+                    ?tables,
+                    "configuration rejected, the old one serves on: restart needed"
+                );
+            }
+        }
+    }
+}
+
+impl fmt::Display for Rejected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Problems(problems) => problems.fmt(f),
+            Self::RestartNeeded(tables) => {
+                write!(f, "restart needed: [{}] changed", tables.join("], ["))
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Reloader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reloader")
+            .field("path", &self.path)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,247 @@
+//! Decides what valid settings mean for serving: [`compile`] makes an immutable snapshot of them.
+//!
+//! Everything that a request needs is resolved here, once: routes, contracts, quotas, upstreams,
+//! counters. Upstreams that did not change are taken over from the previous snapshot with their
+//! connections. Compiling cannot fail and opens no socket.
+
+use std::sync::Arc;
+
+use http::header::HeaderValue;
+
+use super::routes::Routes;
+use crate::config::{self, Settings};
+use crate::limit::{self, Clock, Limiter, Quota, Rule, Source};
+use crate::observe::{EndpointMeters, Metrics, QuotaMeters};
+use crate::protocol::{Contract, HttpStatus, Steps};
+use crate::upstream::{Meters, Parts, Timeouts, Upstream};
+
+/// What outlives every snapshot and is shared by all threads.
+#[derive(Debug)]
+pub struct Shared {
+    /// The buckets.
+    pub limiter: Limiter<Arc<dyn Clock>>,
+    /// The counters.
+    pub metrics: Metrics,
+}
+
+/// One compiled configuration.
+#[derive(Debug)]
+pub struct Snapshot {
+    /// Counts configurations from 1.
+    pub generation: u64,
+    /// Where requests go.
+    pub routes: Routes<Arc<Endpoint>>,
+    /// What names a caller, first match wins.
+    pub callers: Box<[Source]>,
+    /// What it was compiled from.
+    pub settings: Settings,
+    upstreams: Vec<Arc<Upstream>>,
+}
+
+/// One endpoint, ready to serve.
+#[derive(Debug)]
+pub struct Endpoint {
+    /// Its name in the configuration.
+    pub name: Box<str>,
+    /// The contract it is pinned to; on an ambiguous endpoint the first.
+    pub first: Pin,
+    /// On an ambiguous endpoint the others.
+    pub others: Box<[Pin]>,
+    /// Checked together.
+    pub quotas: Box<[Quota]>,
+    /// Counters of those quotas, in the same order.
+    pub quota_meters: Box<[QuotaMeters]>,
+    /// What HTTP status carries its refusals.
+    pub http_status: HttpStatus,
+    /// Steps that only count and log.
+    pub report: Steps,
+    /// The methods it serves, where it lists them.
+    pub methods: Option<Box<[Box<str>]>>,
+    /// Its counters.
+    pub meters: EndpointMeters,
+}
+
+/// A contract and where its calls go.
+#[derive(Debug)]
+pub struct Pin {
+    /// What callers are held to.
+    pub contract: Contract,
+    /// Where calls go.
+    pub upstream: Arc<Upstream>,
+}
+
+impl Endpoint {
+    /// The pin at a place of the configured order; the first for any place that does not exist.
+    #[must_use]
+    pub fn pin(&self, index: usize) -> &Pin {
+        match index.checked_sub(1) {
+            None => &self.first,
+            Some(index) => self.others.get(index).unwrap_or(&self.first),
+        }
+    }
+
+    /// Whether it serves several contracts, so that nothing may be inferred.
+    #[must_use]
+    pub fn is_ambiguous(&self) -> bool {
+        !self.others.is_empty()
+    }
+}
+
+impl Routes<Arc<Endpoint>> {
+    /// The endpoint whose dealer answers for a whole host: there is one upstream at this host.
+    #[must_use]
+    pub fn only_dealer_at(&self, host: Option<&str>) -> Option<&Arc<Endpoint>> {
+        let mut at_host = self.at_host(host);
+        let first = at_host.next()?;
+        let upstream = &first.first.upstream;
+        at_host
+            .all(|other| Arc::ptr_eq(&other.first.upstream, upstream))
+            .then_some(first)
+    }
+}
+
+/// Makes a snapshot of valid settings.
+#[must_use]
+pub fn compile(
+    settings: Settings,
+    generation: u64,
+    shared: &Shared,
+    previous: Option<&Snapshot>,
+) -> Snapshot {
+    let upstreams: Vec<Arc<Upstream>> = settings
+        .upstreams
+        .iter()
+        .map(|wanted| carried_over(wanted, previous).unwrap_or_else(|| connectable(wanted, shared)))
+        .collect();
+    let mut routes = Routes::default();
+    for endpoint in &settings.endpoints {
+        let compiled = compile_endpoint(endpoint, &settings, &upstreams, shared);
+        if let Some(compiled) = compiled {
+            routes.add(&endpoint.host, &endpoint.path, Arc::new(compiled));
+        }
+    }
+    let callers = settings
+        .callers
+        .identify
+        .iter()
+        .map(|source| match source {
+            config::Identify::Header(name) => Source::Header(name.clone()),
+            config::Identify::Address => Source::Address,
+        })
+        .collect();
+    Snapshot {
+        generation,
+        routes,
+        callers,
+        settings,
+        upstreams,
+    }
+}
+
+/// `None` cannot happen with settings that were checked: every index is in range.
+fn compile_endpoint(
+    endpoint: &config::Endpoint,
+    settings: &Settings,
+    upstreams: &[Arc<Upstream>],
+    shared: &Shared,
+) -> Option<Endpoint> {
+    let mut pins = endpoint.contracts.iter().map(|pin| {
+        Some(Pin {
+            contract: pin.contract.clone(),
+            upstream: Arc::clone(upstreams.get(pin.upstream)?),
+        })
+    });
+    let first = pins.next()??;
+    let others = pins.collect::<Option<_>>()?;
+    let rules = endpoint
+        .quotas
+        .iter()
+        .map(|index| settings.quotas.get(*index).map(rule))
+        .collect::<Option<Vec<_>>>()?;
+    Some(Endpoint {
+        name: endpoint.name.clone(),
+        first,
+        others,
+        quotas: rules
+            .iter()
+            .map(|rule| Quota::compile(rule, &endpoint.name))
+            .collect(),
+        quota_meters: rules
+            .iter()
+            .map(|rule| shared.metrics.quota(&rule.name))
+            .collect(),
+        http_status: endpoint.http_status,
+        report: endpoint.report,
+        methods: endpoint
+            .methods
+            .as_ref()
+            .map(|methods| methods.clone().into()),
+        meters: shared.metrics.endpoint(&endpoint.name),
+    })
+}
+
+fn rule(quota: &config::Quota) -> Rule {
+    Rule {
+        name: quota.name.clone(),
+        per: quota
+            .per
+            .iter()
+            .map(|dimension| match dimension {
+                config::Dimension::Caller => limit::Dimension::Caller,
+                config::Dimension::Endpoint => limit::Dimension::Endpoint,
+                config::Dimension::All => limit::Dimension::All,
+                config::Dimension::Address => limit::Dimension::Address,
+            })
+            .collect(),
+        interval: quota.interval,
+        burst: quota.burst,
+        shared: quota.shared,
+    }
+}
+
+/// The previous snapshot's upstream when its configuration is the same.
+fn carried_over(wanted: &config::Upstream, previous: Option<&Snapshot>) -> Option<Arc<Upstream>> {
+    let previous = previous?;
+    previous
+        .settings
+        .upstreams
+        .iter()
+        .zip(&previous.upstreams)
+        .find_map(|(before, compiled)| (before == wanted).then(|| Arc::clone(compiled)))
+}
+
+fn connectable(wanted: &config::Upstream, shared: &Shared) -> Arc<Upstream> {
+    let gauges = shared.metrics.upstream(&wanted.name);
+    let value = |text: &str| HeaderValue::from_str(text).ok();
+    Arc::new(Upstream::new(Parts {
+        name: wanted.name.clone(),
+        host: wanted.url.host.clone(),
+        port: wanted.url.port,
+        authority: value(&wanted.url.authority)
+            .unwrap_or_else(|| HeaderValue::from_static("localhost")),
+        path: wanted.url.path.clone(),
+        trailing_slash: wanted.url.trailing_slash,
+        preserve_host: wanted.preserve_host,
+        headers: wanted
+            .headers
+            .iter()
+            .filter_map(|(name, secret)| {
+                let mut value = value(secret.expose())?;
+                value.set_sensitive(true);
+                Some((name.clone(), value))
+            })
+            .collect(),
+        timeouts: Timeouts {
+            connect: wanted.connect_timeout,
+            response: wanted.response_timeout,
+            idle: wanted.idle_timeout,
+            keep_alive: wanted.keep_alive,
+        },
+        max_connections: wanted.max_connections,
+        max_waiting: wanted.max_waiting,
+        meters: Meters {
+            active: gauges.active,
+            idle: gauges.idle,
+        },
+    }))
+}
