@@ -246,6 +246,22 @@ fn a_file_is_appended_to_and_can_be_rotated_and_switched_off() {
 }
 
 #[test]
+fn a_line_between_switching_on_and_the_writer_knowing_it_is_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("access.log");
+    let log = AccessLog::start(&Destination::Off, Counter::default()).unwrap();
+    let pen = log.pen();
+    // What `redirect` does first.
+    log.desk.on.store(true, Ordering::Relaxed);
+    write(&pen, "1");
+    assert!(log.flush(LONG));
+    log.redirect(&Destination::File(path.clone())).unwrap();
+    drop(log);
+    let text = std::fs::read_to_string(path).unwrap();
+    assert_eq!(text.lines().filter_map(id).next().as_deref(), Some("1"));
+}
+
+#[test]
 fn stdout_can_be_opened() {
     let log = AccessLog::start(&Destination::Stdout, Counter::default()).unwrap();
     assert!(log.flush(LONG));
