@@ -45,6 +45,7 @@ pub trait Clock: fmt::Debug + Send + Sync {
     fn now(&self) -> Moment;
 }
 
+/// A clock that is handed around, so that only the composition root knows which one it is.
 impl<C: Clock + ?Sized> Clock for Arc<C> {
     fn now(&self) -> Moment {
         (**self).now()
@@ -128,6 +129,8 @@ mod tests {
     #[test]
     fn clones_of_a_manual_clock_show_the_same_time() {
         let clock = ManualClock::new();
+        let other: Arc<dyn Clock> = Arc::new(clock.clone());
+        assert_eq!(other.now(), Moment::default());
         let other = clock.clone();
         std::thread::spawn(move || other.advance(Duration::from_millis(5)))
             .join()

@@ -223,21 +223,27 @@ impl Desk {
                 }
                 (orders.asked, orders.redirect.take(), orders.close)
             };
-            if writer.sink.is_some() {
-                for sheet in self.all_sheets() {
-                    writer.take(&sheet);
-                }
-            }
-            if let Some(sink) = redirect {
-                writer.turn_to(sink);
-            }
             if close {
                 self.on.store(false, Ordering::Relaxed);
+            }
+            self.collect(&mut writer);
+            if let Some(sink) = redirect {
+                writer.turn_to(sink);
+                self.collect(&mut writer);
             }
             self.orders.lock().done = asked;
             self.obeyed.notify_all();
             if close {
                 return;
+            }
+        }
+    }
+
+    /// Writes what waits. Without a sink it goes on waiting: one may be on its way.
+    fn collect(&self, writer: &mut Writer) {
+        if writer.sink.is_some() {
+            for sheet in self.all_sheets() {
+                writer.take(&sheet);
             }
         }
     }

@@ -10,9 +10,8 @@
 
 use std::hash::Hash;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
-use prometheus_client::encoding::{EncodeLabelSet, prometheus_text, text};
+use prometheus_client::encoding::{prometheus_text, text};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -22,6 +21,16 @@ use prometheus_client::registry::{Metric, Registry};
 use super::clock::Timestamp;
 use super::histogram::Histogram;
 use crate::protocol::{Outcome, Step};
+
+mod labels;
+mod meters;
+
+use labels::{
+    At, Decided, EndedAt, Filled, On, Pooled, Reloaded, Reported, at, decided, ended_at, filled,
+    on, pooled, reported,
+};
+use meters::FILLED;
+pub use meters::{EndpointMeters, ListenerMeters, Presence, QuotaMeters, UpstreamMeters};
 
 /// Every metric as it is scraped in text format 0.0.4, and what it tells.
 pub const NAMES: &[(&str, &str)] = &[
@@ -91,9 +100,6 @@ pub const NAMES: &[(&str, &str)] = &[
     ("forecourt_build_info", "The version that runs; always 1"),
 ];
 
-/// The names of all headers that are filled in, as label values.
-const FILLED: [&str; 2] = ["a2a-version", "a2a-extensions"];
-
 /// A text format that scrapers understand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exposition {
@@ -139,51 +145,6 @@ pub struct Metrics {
     pub in_flight_bytes: Gauge,
     /// Access-log lines lost. The access log counts here.
     pub access_log_dropped: Counter,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct At {
-    endpoint: String,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct EndedAt {
-    endpoint: String,
-    outcome: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Filled {
-    endpoint: String,
-    header: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Reported {
-    endpoint: String,
-    step: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Decided {
-    quota: String,
-    decision: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct On {
-    listener: String,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Pooled {
-    upstream: String,
-    state: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Reloaded {
-    result: &'static str,
 }
 
 impl Metrics {
@@ -422,102 +383,6 @@ impl Metrics {
     }
 }
 
-/// What is counted at one endpoint. Clones count together.
-#[derive(Clone, Debug)]
-pub struct EndpointMeters {
-    ended: [Counter; Outcome::ALL.len()],
-    duration: Histogram,
-    upstream_duration: Histogram,
-    filled: [Counter; FILLED.len()],
-    reported: [Counter; Step::ALL.len()],
-    stripped: Counter,
-}
-
-impl EndpointMeters {
-    /// A request ended this way, so long after its head had come.
-    pub fn ended(&self, outcome: Outcome, took: Duration) {
-        if let Some(counter) = self.ended.get(outcome.index()) {
-            counter.inc();
-        }
-        self.duration.observe(took);
-    }
-
-    /// The upstream's head came, so long after the request was handed over.
-    pub fn answered(&self, took: Duration) {
-        self.upstream_duration.observe(took);
-    }
-
-    /// An absent `A2A-Version` was filled in.
-    pub fn filled_version(&self) {
-        let [version, _] = &self.filled;
-        version.inc();
-    }
-
-    /// An absent `A2A-Extensions` was filled in.
-    pub fn filled_extensions(&self) {
-        let [_, extensions] = &self.filled;
-        extensions.inc();
-    }
-
-    /// A step in report mode would have refused.
-    pub fn reported(&self, step: Step) {
-        if let Some(counter) = self.reported.get(step.index()) {
-            counter.inc();
-        }
-    }
-
-    /// A protocol parameter was removed from the query.
-    pub fn stripped_query(&self) {
-        self.stripped.inc();
-    }
-}
-
-/// What is counted for one quota. Clones count together.
-#[derive(Clone, Debug)]
-pub struct QuotaMeters {
-    /// Calls that this quota and all beside it admitted.
-    pub admitted: Counter,
-    /// Calls that this quota held back longest.
-    pub refused: Counter,
-}
-
-/// What is counted for one listener. Clones count together.
-#[derive(Clone, Debug)]
-pub struct ListenerMeters {
-    /// Open connections. See [`Presence`].
-    pub connections: Gauge,
-    /// Connections closed on arrival because there were too many.
-    pub refused: Counter,
-}
-
-/// What is counted for one upstream. Clones count together.
-#[derive(Clone, Debug)]
-pub struct UpstreamMeters {
-    /// Pooled connections that wait for a request.
-    pub idle: Gauge,
-    /// Connections that carry a request.
-    pub active: Gauge,
-}
-
-/// Counts one up in a gauge as long as it lives, however it ends.
-#[derive(Debug)]
-pub struct Presence(Gauge);
-
-impl Presence {
-    /// One more, until this is dropped.
-    #[must_use]
-    pub fn of(gauge: &Gauge) -> Self {
-        gauge.inc();
-        Self(gauge.clone())
-    }
-}
-
-impl Drop for Presence {
-    fn drop(&mut self) {
-        self.0.dec();
-    }
-}
-
 /// Registers a metric under its name and with the help of [`NAMES`]. The library appends `_total`
 /// and `_info`, and a full stop to the help, by itself.
 fn add(registry: &mut Registry, name: &'static str, metric: impl Metric) {
@@ -534,53 +399,6 @@ where
     M: Clone + Default,
 {
     family.get_or_create_owned(&labels)
-}
-
-fn at(endpoint: &str) -> At {
-    At {
-        endpoint: endpoint.to_owned(),
-    }
-}
-
-fn ended_at(endpoint: &str, outcome: Outcome) -> EndedAt {
-    EndedAt {
-        endpoint: endpoint.to_owned(),
-        outcome: outcome.label(),
-    }
-}
-
-fn filled(endpoint: &str, header: &'static str) -> Filled {
-    Filled {
-        endpoint: endpoint.to_owned(),
-        header,
-    }
-}
-
-fn reported(endpoint: &str, step: Step) -> Reported {
-    Reported {
-        endpoint: endpoint.to_owned(),
-        step: step.name(),
-    }
-}
-
-fn decided(quota: &str, decision: &'static str) -> Decided {
-    Decided {
-        quota: quota.to_owned(),
-        decision,
-    }
-}
-
-fn on(listener: &str) -> On {
-    On {
-        listener: listener.to_owned(),
-    }
-}
-
-fn pooled(upstream: &str, state: &'static str) -> Pooled {
-    Pooled {
-        upstream: upstream.to_owned(),
-        state,
-    }
 }
 
 #[cfg(test)]

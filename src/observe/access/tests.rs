@@ -246,7 +246,47 @@ fn a_file_is_appended_to_and_can_be_rotated_and_switched_off() {
 }
 
 #[test]
+fn a_line_between_switching_on_and_the_writer_knowing_it_is_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("access.log");
+    let log = AccessLog::start(&Destination::Off, Counter::default()).unwrap();
+    let pen = log.pen();
+    // What `redirect` does first.
+    log.desk.on.store(true, Ordering::Relaxed);
+    write(&pen, "1");
+    assert!(log.flush(LONG));
+    log.redirect(&Destination::File(path.clone())).unwrap();
+    drop(log);
+    let text = std::fs::read_to_string(path).unwrap();
+    assert_eq!(text.lines().filter_map(id).next().as_deref(), Some("1"));
+}
+
+#[test]
 fn stdout_can_be_opened() {
     let log = AccessLog::start(&Destination::Stdout, Counter::default()).unwrap();
     assert!(log.flush(LONG));
+}
+
+/// `cargo test --release --lib observe::access::tests::timing -- --ignored --nocapture`
+#[test]
+#[ignore = "a measurement, not a test"]
+fn timing() {
+    use crate::observe::clock::{SystemWallClock, WallClock};
+    let folder = tempfile::tempdir().unwrap();
+    let to = Destination::File(folder.path().join("access.log"));
+    let dropped = Counter::default();
+    let log = AccessLog::start(&to, dropped.clone()).unwrap();
+    let pen = log.pen();
+    let (rounds, lines) = (1000, 1000);
+    let mut took = 0;
+    for _ in 0..rounds {
+        let start = SystemWallClock.now();
+        for _ in 0..lines {
+            write(&pen, "0190b3a4-0000-7000-8000-000000000000");
+        }
+        took += SystemWallClock.now().duration_since(start).as_nanos();
+        assert!(log.flush(LONG));
+    }
+    println!("a short line: {} ns", took / (rounds * lines));
+    assert_eq!(dropped.get(), 0);
 }

@@ -1,0 +1,108 @@
+//! Decides what can be counted through a handle, without a look-up and without a lock.
+
+use std::time::Duration;
+
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::gauge::Gauge;
+
+use crate::observe::histogram::Histogram;
+use crate::protocol::{Outcome, Step};
+
+/// The names of all headers that are filled in, as label values.
+pub(super) const FILLED: [&str; 2] = ["a2a-version", "a2a-extensions"];
+
+/// What is counted at one endpoint. Clones count together.
+#[derive(Clone, Debug)]
+pub struct EndpointMeters {
+    pub(super) ended: [Counter; Outcome::ALL.len()],
+    pub(super) duration: Histogram,
+    pub(super) upstream_duration: Histogram,
+    pub(super) filled: [Counter; FILLED.len()],
+    pub(super) reported: [Counter; Step::ALL.len()],
+    pub(super) stripped: Counter,
+}
+
+impl EndpointMeters {
+    /// A request ended this way, so long after its head had come.
+    pub fn ended(&self, outcome: Outcome, took: Duration) {
+        if let Some(counter) = self.ended.get(outcome.index()) {
+            counter.inc();
+        }
+        self.duration.observe(took);
+    }
+
+    /// The upstream's head came, so long after the request was handed over.
+    pub fn answered(&self, took: Duration) {
+        self.upstream_duration.observe(took);
+    }
+
+    /// An absent `A2A-Version` was filled in.
+    pub fn filled_version(&self) {
+        let [version, _] = &self.filled;
+        version.inc();
+    }
+
+    /// An absent `A2A-Extensions` was filled in.
+    pub fn filled_extensions(&self) {
+        let [_, extensions] = &self.filled;
+        extensions.inc();
+    }
+
+    /// A step in report mode would have refused.
+    pub fn reported(&self, step: Step) {
+        if let Some(counter) = self.reported.get(step.index()) {
+            counter.inc();
+        }
+    }
+
+    /// A protocol parameter was removed from the query.
+    pub fn stripped_query(&self) {
+        self.stripped.inc();
+    }
+}
+
+/// What is counted for one quota. Clones count together.
+#[derive(Clone, Debug)]
+pub struct QuotaMeters {
+    /// Calls that this quota and all beside it admitted.
+    pub admitted: Counter,
+    /// Calls that this quota held back longest.
+    pub refused: Counter,
+}
+
+/// What is counted for one listener. Clones count together.
+#[derive(Clone, Debug)]
+pub struct ListenerMeters {
+    /// Open connections. See [`Presence`].
+    pub connections: Gauge,
+    /// Connections closed on arrival because there were too many.
+    pub refused: Counter,
+}
+
+/// What is counted for one upstream. Clones count together.
+#[derive(Clone, Debug)]
+pub struct UpstreamMeters {
+    /// Pooled connections that wait for a request.
+    pub idle: Gauge,
+    /// Connections that carry a request.
+    pub active: Gauge,
+}
+
+/// Counts one up in a gauge as long as it lives, however it ends.
+#[derive(Debug)]
+pub struct Presence(Gauge);
+
+impl Presence {
+    /// One more, until this is dropped.
+    #[must_use]
+    pub fn of(gauge: &Gauge) -> Self {
+        gauge.inc();
+        Self(gauge.clone())
+    }
+}
+
+impl Drop for Presence {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
