@@ -1,1 +1,20 @@
-fn main() {}
+//! The integration tests: a running gateway on port 0 between raw sockets, and its pure core.
+//!
+//! One binary, no network beyond loopback, no fixed port, no sleep as synchronisation. A test that
+//! waits does so for an event, or for a condition within a generous deadline.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    unreachable_pub,
+    reason = "tests say what must be there and fail where it is not"
+)]
+
+mod support;
+
+mod contract;
+mod forward;
+mod ids;
+mod wire;
