@@ -68,7 +68,7 @@ impl<'f> Names<'f> {
             known.push(other);
         }
         known.extend(self.tables.iter().map(|(name, _, _)| *name));
-        let hint = suggest::hint(&name.value.0, known.iter().copied(), "there are")
+        let hint = suggest::hint(&name.value.0, known.iter().copied())
             .unwrap_or_else(|| format!("add [{kind}.NAME]"));
         let what = format!("no {kind} is named {}", written(name, report));
         report.add(Finding::error(name.span.clone(), name.path.clone(), what).hint(hint));
