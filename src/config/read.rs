@@ -4,7 +4,7 @@
 //! Must never report one mistake twice: a wrong value is [`Field::Wrong`], which no later rule
 //! complains about. Must never repeat a value that came from a variable, or a secret.
 
-use crate::config::document::{Node, Value, has_user};
+use crate::config::document::{Entry, Node, Value, has_user};
 use crate::config::report::{Finding, Report, Span};
 
 /// A value and where it stands.
@@ -231,4 +231,23 @@ pub(crate) fn key_path(parent: &str, key: &str) -> String {
     } else {
         format!("{parent}.{key}")
     }
+}
+
+/// Names become metric labels and parts of paths.
+pub(crate) fn check_name(entry: &Entry, path: &str, report: &Report<'_>) {
+    const LONGEST: usize = 64;
+    let name = &entry.key;
+    let why = if name.is_empty() {
+        "a name cannot be empty".to_owned()
+    } else if name.len() > LONGEST {
+        format!("a name has at most {LONGEST} characters")
+    } else if !name
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
+    {
+        "a name consists of letters, digits, `.`, `_` and `-`".to_owned()
+    } else {
+        return;
+    };
+    report.add(Finding::error(entry.key_span.clone(), path, why));
 }

@@ -142,6 +142,11 @@ impl<'t> Report<'t> {
         self.known.borrow().clone()
     }
 
+    /// Whether so much was found that one more would only be counted.
+    pub(crate) fn is_full(&self) -> bool {
+        self.findings.borrow().len() >= LISTED
+    }
+
     /// Whether anything that fails the load was found.
     pub(crate) fn has_errors(&self) -> bool {
         self.findings

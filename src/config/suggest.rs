@@ -54,7 +54,7 @@ pub(crate) fn nearest<'k>(
     let mut synonym = None;
     let mut best: Option<(usize, &'k str)> = None;
     let mut is_tied = false;
-    for word in known {
+    for word in known.into_iter().take(COMPARED) {
         if meant == Some(word) {
             synonym = Some(word);
         }
@@ -92,6 +92,9 @@ pub(crate) fn hint<'k>(
     }
     Some(format!("known: {}", words.join(", ")))
 }
+
+/// More words than this are not compared: a huge file must not take minutes to refuse.
+const COMPARED: usize = 1000;
 
 /// More words than this are not listed in a hint.
 const LISTED: usize = 20;

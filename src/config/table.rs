@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 
 use crate::config::document::{Entry, Node, Value, mask_secrets};
-use crate::config::read::{At, Field, FromNode, List, describe, key_path, quote, take};
+use crate::config::read::{At, Field, FromNode, List, check_name, describe, key_path, quote, take};
 use crate::config::report::{Finding, Report, Span};
 use crate::config::suggest;
 
@@ -380,23 +380,4 @@ impl<'t> Table<'t> {
             )
         })
     }
-}
-
-/// Names become metric labels and parts of paths.
-fn check_name(entry: &Entry, path: &str, report: &Report<'_>) {
-    const LONGEST: usize = 64;
-    let name = &entry.key;
-    let why = if name.is_empty() {
-        "a name cannot be empty".to_owned()
-    } else if name.len() > LONGEST {
-        format!("a name has at most {LONGEST} characters")
-    } else if !name
-        .bytes()
-        .all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
-    {
-        "a name consists of letters, digits, `.`, `_` and `-`".to_owned()
-    } else {
-        return;
-    };
-    report.add(Finding::error(entry.key_span.clone(), path, why));
 }
