@@ -21,6 +21,7 @@ const RATE_UNITS: [(&str, u64); 4] = [("s", 1), ("min", 60), ("h", 3600), ("day"
 
 impl FromText for Duration {
     const EXPECTED: &'static str = "a duration such as \"250ms\", \"2s\", \"5m\" or \"1h\"";
+    const HAS_UNIT: bool = true;
 
     fn from_text(text: &str) -> Result<Self, Wrong> {
         const UNITS: &str = "the units are ms, s, m and h, such as \"250ms\"";
@@ -49,6 +50,7 @@ pub(crate) struct NonZeroDuration(pub(crate) Duration);
 
 impl FromText for NonZeroDuration {
     const EXPECTED: &'static str = Duration::EXPECTED;
+    const HAS_UNIT: bool = true;
 
     fn from_text(text: &str) -> Result<Self, Wrong> {
         match Duration::from_text(text)? {
@@ -65,6 +67,7 @@ pub(crate) struct Size(pub(crate) u64);
 
 impl FromText for Size {
     const EXPECTED: &'static str = "a size such as \"512B\", \"64KiB\", \"1MiB\" or \"1GiB\"";
+    const HAS_UNIT: bool = true;
 
     fn from_text(text: &str) -> Result<Self, Wrong> {
         const UNITS: &str = "the units are B, KiB, MiB and GiB, such as \"64KiB\"";
@@ -105,6 +108,7 @@ impl Rate {
 impl FromText for Rate {
     const EXPECTED: &'static str =
         "a rate such as \"10/s\", \"60/min\", \"1000/h\" or \"5000/day\"";
+    const HAS_UNIT: bool = true;
 
     fn from_text(text: &str) -> Result<Self, Wrong> {
         const UNITS: &str = "the units are /s, /min, /h and /day, such as \"60/min\"";

@@ -9,7 +9,7 @@ use jsonc_parser::{CollectOptions, ParseOptions};
 use toml::de::{DeTable, DeValue};
 
 use crate::config::Format;
-use crate::config::report::{Finding, Report, Span};
+use crate::config::report::{Finding, Report, Span, floor};
 
 /// Tables and lists stand inside each other at most this deep; the deepest key there is needs 4.
 const DEEPEST: usize = 32;
@@ -70,17 +70,27 @@ pub(crate) fn read(text: &str, format: Format, report: &Report<'_>) -> Option<No
 fn read_toml(text: &str, report: &Report<'_>) -> Option<Node> {
     let (table, errors) = DeTable::parse_recoverable(text);
     let mut readable = true;
+    let mut repeated_table = None;
     for error in &errors {
         let span = error.span();
-        let duplicate = error.message() == "duplicate key";
-        readable &= duplicate;
-        let (what, hint) = if duplicate {
+        let (what, hint) = if error.message() == "duplicate key" {
+            let start = span.clone().unwrap_or_default().start;
+            let since = |from: usize| text.get(from..start).unwrap_or_default();
+            if repeated_table.is_some_and(|header| !since(header).contains("\n[")) {
+                // What stands in a table that was given before was given before, too.
+                continue;
+            }
+            let line_start = since(0).rfind('\n').map_or(0, |newline| newline + 1);
+            if since(line_start).trim_start().starts_with('[') {
+                repeated_table = Some(start);
+            }
             ("this key was given before".to_owned(), None)
         } else {
-            (error.message().to_owned(), toml_hint(error.message()))
+            readable = false;
+            toml_words(error.message())
         };
         let finding = Finding::error(span.clone(), "", what).hint(hint);
-        let shown = span.is_some_and(|span| !is_near_secret(text, span.start));
+        let shown = span.is_some_and(|span| !is_near_secret(text, span.start, Format::Toml));
         report.add(if shown { finding } else { finding.unshown() });
     }
     if !readable {
@@ -92,16 +102,17 @@ fn read_toml(text: &str, report: &Report<'_>) -> Option<Node> {
     })
 }
 
-/// What usually lies behind a message of the TOML parser.
-fn toml_hint(message: &str) -> Option<String> {
-    let hint = if message.contains("string values must be quoted") {
-        "put the value in double quotes"
-    } else if message.contains("key with no value") {
-        "a key needs ` = ` and a value"
+/// A message of the TOML parser in plainer words, and what usually lies behind it.
+fn toml_words(message: &str) -> (String, Option<String>) {
+    let what = message.trim_end_matches(", expected literal string");
+    let hint = if what.contains("string values must be quoted") {
+        Some("put the value in double quotes")
+    } else if what.contains("invalid basic string, expected `\"`") {
+        Some("a string ends with the quote it began with, on the same line")
     } else {
-        return None;
+        None
     };
-    Some(hint.to_owned())
+    (what.to_owned(), hint.map(str::to_owned))
 }
 
 fn toml_table(table: &DeTable<'_>, depth: usize, report: &Report<'_>) -> Value {
@@ -169,7 +180,7 @@ fn read_json(text: &str, report: &Report<'_>) -> Option<Node> {
         }
         Err(error) => {
             let span = error.range().start..error.range().end;
-            let shown = !is_near_secret(text, span.start);
+            let shown = !is_near_secret(text, span.start, Format::Json);
             let finding = Finding::error(span, "", lower_first(&error.kind().to_string()));
             report.add(if shown { finding } else { finding.unshown() });
             None
@@ -259,13 +270,22 @@ fn is_secret_key(key: &str) -> bool {
     SECRET_WORDS.iter().any(|word| key.contains(word))
 }
 
-/// Masks every string below a key `headers` and below a key that sounds like a secret, wherever it
+/// Whether a text is a URL with a user name, and perhaps a password, in it.
+pub(crate) fn has_user(text: &str) -> bool {
+    text.split_once("://").is_some_and(|(_, rest)| {
+        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        authority.contains('@')
+    })
+}
+
+/// Masks every string `inside`, and every one below a key `headers` and below a key that sounds like a secret, wherever it
 /// stands: a misspelled table must not put a token into a log.
-fn mask_secrets(node: &Node, inside: bool, report: &Report<'_>) {
+pub(crate) fn mask_secrets(node: &Node, inside: bool, report: &Report<'_>) {
     match &node.value {
         Value::Table(entries) => {
             for entry in entries {
-                let is_headers = entry.key.to_ascii_lowercase().starts_with("header");
+                let key = entry.key.to_ascii_lowercase();
+                let is_headers = key.ends_with("headers") || key == "header";
                 let inside = inside || is_headers || is_secret_key(&entry.key);
                 mask_secrets(&entry.node, inside, report);
             }
@@ -276,8 +296,9 @@ fn mask_secrets(node: &Node, inside: bool, report: &Report<'_>) {
             }
         }
         Value::Text { text, .. } => {
-            let text = text.to_ascii_lowercase();
-            if inside || text.starts_with("bearer ") || text.starts_with("basic ") {
+            let lower = text.to_ascii_lowercase();
+            let is_credential = lower.starts_with("bearer ") || lower.starts_with("basic ");
+            if inside || is_credential || has_user(text) {
                 report.mask(node.span.clone());
             }
         }
@@ -291,22 +312,15 @@ fn mask_secrets(node: &Node, inside: bool, report: &Report<'_>) {
 }
 
 /// Whether a line that cannot be parsed may hold a secret: it, or one before it in the same table,
-/// speaks of headers or of something secret.
-fn is_near_secret(text: &str, offset: usize) -> bool {
-    let mut end = offset.min(text.len());
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    let (before, after) = text.split_at(end);
+/// speaks of headers or of something secret, or it holds an inline TOML table, whose key may be the
+/// very thing that cannot be parsed.
+fn is_near_secret(text: &str, offset: usize, format: Format) -> bool {
+    let offset = floor(text, offset);
+    let (before, after) = text.split_at_checked(offset).unwrap_or((text, ""));
     let line_rest = after.lines().next().unwrap_or_default();
-    let sounds_secret = |line: &str| {
-        let line = line.to_ascii_lowercase();
-        is_secret_key(&line)
-            || ["header", "bearer ", "basic "]
-                .iter()
-                .any(|w| line.contains(w))
-    };
-    if sounds_secret(line_rest) {
+    let line_start = before.rsplit('\n').next().unwrap_or_default();
+    let has_table = line_start.contains('{') || line_rest.contains('{');
+    if sounds_secret(line_rest) || (format == Format::Toml && has_table) {
         return true;
     }
     for line in before.rsplit('\n') {
@@ -318,4 +332,10 @@ fn is_near_secret(text: &str, offset: usize) -> bool {
         }
     }
     false
+}
+
+fn sounds_secret(line: &str) -> bool {
+    let line = line.to_ascii_lowercase();
+    let words = ["header", "bearer ", "basic ", "@"];
+    is_secret_key(&line) || words.iter().any(|word| line.contains(word))
 }

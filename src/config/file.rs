@@ -193,8 +193,9 @@ fn log(mut table: Table<'_>) -> Log {
 }
 
 fn quota(mut table: Table<'_>) -> Quota {
+    let per = table.one_or_list("per");
     let quota = Quota {
-        per: table.one_or_list("per"),
+        per: table.unless_misspelt(per, "per", &[]),
         rate: table.required("rate"),
         burst: table.field("burst"),
         shared: table.field("shared"),
@@ -220,13 +221,14 @@ fn upstream(mut table: Table<'_>) -> Upstream {
 }
 
 fn endpoint(mut table: Table<'_>) -> Endpoint {
+    let upstream = table.field("upstream");
     let endpoint = Endpoint {
         host: table.field("host"),
         path: table.required("path"),
         contract: table.field("contract"),
         contracts: table.list("contracts"),
         overrides: columns(&mut table),
-        upstream: table.field("upstream"),
+        upstream: table.unless_misspelt(upstream, "upstream", &["upstreams"]),
         upstreams: table.pairs("upstreams", "`upstreams`"),
         quotas: table.list("quotas"),
         http_status: table.field("http_status"),
@@ -238,8 +240,10 @@ fn endpoint(mut table: Table<'_>) -> Endpoint {
 }
 
 fn contract(mut table: Table<'_>) -> Contract {
+    let mut columns = columns(&mut table);
+    columns.extension = table.unless_misspelt(columns.extension, "extension", &[]);
     let contract = Contract {
-        columns: columns(&mut table),
+        columns,
         dialect: table.field("dialect"),
     };
     table.finish();

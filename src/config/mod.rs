@@ -1,9 +1,9 @@
 //! Text to valid settings, with every problem at once: where it stands, why it is one, what to do.
 //!
-//! The way of a file: [`document`] reads TOML or JSON into one tree with spans; [`expand`] replaces
-//! variables in its strings; [`file`] takes out the keys there are, through [`table`]; [`check`]
+//! The way of a file: `document` reads TOML or JSON into one tree with spans; `expand` replaces
+//! variables in its strings; `file` takes out the keys there are, through `table`; `check`
 //! applies the rules between them and makes [`Settings`], which need no further checking. Whatever is
-//! found on the way goes to one [`report`], which becomes [`Problems`].
+//! found on the way goes to one `report`, which becomes [`Problems`].
 //!
 //! This room reads one file and nothing else: no socket, no clock, no process environment (it is
 //! handed in). It must never guess: a file with a problem gives no settings at all.

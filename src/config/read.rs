@@ -4,7 +4,7 @@
 //! Must never report one mistake twice: a wrong value is [`Field::Wrong`], which no later rule
 //! complains about. Must never repeat a value that came from a variable, or a secret.
 
-use crate::config::document::{Node, Value};
+use crate::config::document::{Entry, Node, Value, has_user};
 use crate::config::report::{Finding, Report, Span};
 
 /// A value and where it stands.
@@ -114,6 +114,8 @@ pub(crate) trait FromNode: Sized {
 pub(crate) trait FromText: Sized {
     /// Completes the sentence "expected ...".
     const EXPECTED: &'static str;
+    /// Whether it is a number with a unit.
+    const HAS_UNIT: bool = false;
     /// Whether the value must not be repeated in a message.
     const SECRET: bool = false;
 
@@ -128,16 +130,18 @@ impl<T: FromText> FromNode for T {
     fn from_node(node: &Node) -> Result<Self, Wrong> {
         match &node.value {
             Value::Text { text, .. } => T::from_text(text),
-            Value::Integer(Some(number)) => {
+            Value::Integer(Some(number)) if T::HAS_UNIT => {
                 // A bare number where a unit is needed: say what it would look like.
-                let with_unit = format!("{number}s");
-                Err(if T::from_text(&with_unit).is_ok() {
-                    Wrong::kind().hint(format!("give the unit, such as \"{with_unit}\""))
-                } else {
-                    Wrong::kind()
+                let with_unit = ["s", "B", "/min"]
+                    .into_iter()
+                    .map(|unit| format!("{number}{unit}"))
+                    .find(|text| T::from_text(text).is_ok());
+                Err(match with_unit {
+                    Some(text) => Wrong::kind().hint(format!("give the unit, such as {text:?}")),
+                    None => Wrong::kind(),
                 })
             }
-            Value::Integer(None)
+            Value::Integer(_)
             | Value::Float
             | Value::Boolean(_)
             | Value::Time
@@ -192,6 +196,7 @@ pub(crate) fn describe(node: &Node, report: &Report<'_>) -> String {
             let inner = written.trim_matches(['"', '\'']);
             format!("{} (with its variables replaced)", quote(inner))
         }
+        Value::Text { text, .. } if has_user(text) => "the URL".to_owned(),
         Value::Text { text, .. } => quote(text),
         Value::Integer(Some(number)) => format!("the integer {number}"),
         Value::Integer(None) => "an integer that is too large".to_owned(),
@@ -226,4 +231,23 @@ pub(crate) fn key_path(parent: &str, key: &str) -> String {
     } else {
         format!("{parent}.{key}")
     }
+}
+
+/// Names become metric labels and parts of paths.
+pub(crate) fn check_name(entry: &Entry, path: &str, report: &Report<'_>) {
+    const LONGEST: usize = 64;
+    let name = &entry.key;
+    let why = if name.is_empty() {
+        "a name cannot be empty".to_owned()
+    } else if name.len() > LONGEST {
+        format!("a name has at most {LONGEST} characters")
+    } else if !name
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
+    {
+        "a name consists of letters, digits, `.`, `_` and `-`".to_owned()
+    } else {
+        return;
+    };
+    report.add(Finding::error(entry.key_span.clone(), path, why));
 }

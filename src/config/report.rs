@@ -142,6 +142,11 @@ impl<'t> Report<'t> {
         self.known.borrow().clone()
     }
 
+    /// Whether so much was found that one more would only be counted.
+    pub(crate) fn is_full(&self) -> bool {
+        self.findings.borrow().len() >= LISTED
+    }
+
     /// Whether anything that fails the load was found.
     pub(crate) fn has_errors(&self) -> bool {
         self.findings
@@ -227,6 +232,11 @@ impl<'t> Report<'t> {
             .filter(|secret| secret.start < to && secret.end > from)
             .collect();
         let mut shown: Vec<char> = Vec::new();
+        // A mark inside a secret marks what stands for it.
+        let span = secrets
+            .iter()
+            .find(|secret| secret.contains(&span.start))
+            .map_or(span, |secret| secret);
         let (mut start, mut end) = (None, None);
         let mut masked_to = 0;
         for (offset, character) in near.char_indices() {
@@ -284,7 +294,7 @@ fn window(line: &[char], start: usize, end: usize) -> Excerpt {
 }
 
 /// The nearest character boundary at or before an offset.
-fn floor(text: &str, offset: usize) -> usize {
+pub(crate) fn floor(text: &str, offset: usize) -> usize {
     let mut at = offset.min(text.len());
     while !text.is_char_boundary(at) {
         at -= 1;

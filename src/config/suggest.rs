@@ -3,15 +3,18 @@
 //! Must rather say nothing than something far-fetched.
 
 /// What other servers call the things that are called otherwise here.
-const SYNONYMS: [(&str, &str); 24] = [
+const SYNONYMS: [(&str, &str); 28] = [
     ("backend", "upstream"),
     ("bind", "address"),
     ("cert", "certificate"),
+    ("cert_file", "certificate"),
     ("cluster", "upstream"),
     ("domain", "host"),
     ("extension_uri", "extension"),
     ("frontend", "listener"),
     ("hostname", "host"),
+    ("key_file", "key"),
+    ("keyfile", "key"),
     ("limit", "quota"),
     ("listen", "address"),
     ("location", "path"),
@@ -28,16 +31,17 @@ const SYNONYMS: [(&str, &str); 24] = [
     ("threads", "workers"),
     ("timeout", "response_timeout"),
     ("version", "a2a_version"),
+    ("warning", "warn"),
 ];
 
-/// The nearest of the known words, if one is near enough.
+/// The nearest of the known words, if one is near enough and no other as near.
 pub(crate) fn nearest<'k>(
     unknown: &str,
     known: impl IntoIterator<Item = &'k str>,
 ) -> Option<&'k str> {
     let folded = fold(unknown);
     let singular = folded.strip_suffix('s').unwrap_or(&folded);
-    let synonym = SYNONYMS
+    let meant = SYNONYMS
         .iter()
         .find(|(foreign, _)| *foreign == folded || *foreign == singular)
         .map(|(_, ours)| *ours);
@@ -47,27 +51,37 @@ pub(crate) fn nearest<'k>(
         5..=8 => 2,
         _ => 3,
     };
+    let mut synonym = None;
     let mut best: Option<(usize, &'k str)> = None;
-    for word in known {
-        if synonym == Some(word) {
-            return Some(word);
+    let mut is_tied = false;
+    for word in known.into_iter().take(COMPARED) {
+        if meant == Some(word) {
+            synonym = Some(word);
         }
         if word.len().abs_diff(folded.len()) > allowed {
             continue;
         }
         let distance = strsim::damerau_levenshtein(&folded, &fold(word));
-        if distance <= allowed && best.is_none_or(|(least, _)| distance < least) {
+        let least = best.map_or(allowed + 1, |(least, _)| least);
+        if distance < least {
             best = Some((distance, word));
+            is_tied = false;
+        } else if distance == least && best.is_some() {
+            is_tied = true;
         }
     }
-    best.map(|(_, word)| word)
+    let near = best.filter(|_| !is_tied);
+    match (near, synonym) {
+        (Some((0 | 1, word)), _) => Some(word),
+        (_, Some(word)) => Some(word),
+        (near, None) => near.map(|(_, word)| word),
+    }
 }
 
-/// `did you mean "lakeside"?`, or the words there are, when they are few.
+/// `did you mean "lakeside"?`, or the words there are, where they are few.
 pub(crate) fn hint<'k>(
     unknown: &str,
     known: impl IntoIterator<Item = &'k str> + Clone,
-    introduction: &str,
 ) -> Option<String> {
     if let Some(word) = nearest(unknown, known.clone()) {
         return Some(format!("did you mean {word:?}?"));
@@ -76,8 +90,11 @@ pub(crate) fn hint<'k>(
     if words.is_empty() || words.len() > LISTED {
         return None;
     }
-    Some(format!("{introduction} {}", words.join(", ")))
+    Some(format!("known: {}", words.join(", ")))
 }
+
+/// More words than this are not compared: a huge file must not take minutes to refuse.
+const COMPARED: usize = 1000;
 
 /// More words than this are not listed in a hint.
 const LISTED: usize = 20;
@@ -106,6 +123,7 @@ mod tests {
             ("a", None),
             ("", None),
             ("colour", None),
+            ("ur1", Some("url")),
         ] {
             assert_eq!(nearest(unknown, known), meant, "{unknown}");
         }

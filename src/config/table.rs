@@ -5,10 +5,13 @@
 
 use std::collections::HashSet;
 
-use crate::config::document::{Entry, Node, Value};
-use crate::config::read::{At, Field, FromNode, List, describe, key_path, quote, take};
+use crate::config::document::{Entry, Node, Value, mask_secrets};
+use crate::config::read::{At, Field, FromNode, List, check_name, describe, key_path, quote, take};
 use crate::config::report::{Finding, Report, Span};
 use crate::config::suggest;
+
+/// The keys of tables with names that hold tables themselves.
+const NESTED: [&str; 3] = ["headers", "tls", "upstreams"];
 
 /// A table being read.
 pub(crate) struct Table<'t> {
@@ -60,7 +63,16 @@ impl<'t> Table<'t> {
     /// Takes the entries of a node, or reports that it has none.
     fn open(&mut self, node: &'t Node) {
         match &node.value {
-            Value::Table(entries) => self.entries = entries,
+            Value::Table(entries) => {
+                self.entries = entries;
+                // `[endpoint.a.b]` gives an endpoint `a` with nothing but a table `b`.
+                self.is_broken = self.section.ends_with(".NAME]")
+                    && !entries.is_empty()
+                    && entries.iter().all(|entry| {
+                        matches!(entry.node.value, Value::Table(_))
+                            && !NESTED.contains(&entry.key.as_str())
+                    });
+            }
             Value::Failed => self.is_broken = true,
             Value::Text { .. }
             | Value::Integer(_)
@@ -114,12 +126,33 @@ impl<'t> Table<'t> {
     /// One value that must be there.
     pub(crate) fn required<T: FromNode>(&mut self, key: &'static str) -> Field<T> {
         let field = self.field::<T>(key);
-        if field.is_absent() {
+        if field.is_absent() && !self.is_misspelt(key, &[]) {
             let hint = format!("{key} takes {}", T::EXPECTED);
             self.missing(key, Some(hint));
+        }
+        self.unless_misspelt(field, key, &[])
+    }
+
+    /// An absent field becomes a wrong one where its key is there under another spelling: that is
+    /// reported as an unknown key. `others` are keys of this table that look like it.
+    pub(crate) fn unless_misspelt<T>(
+        &self,
+        field: Field<T>,
+        key: &str,
+        others: &[&str],
+    ) -> Field<T> {
+        if field.is_absent() && self.is_misspelt(key, others) {
             return Field::Wrong;
         }
         field
+    }
+
+    fn is_misspelt(&self, key: &str, others: &[&str]) -> bool {
+        self.entries.iter().any(|entry| {
+            entry.key != key
+                && !others.contains(&entry.key.as_str())
+                && suggest::nearest(&entry.key, [key]).is_some()
+        })
     }
 
     /// Reports a key that must be there and is not.
@@ -308,6 +341,11 @@ impl<'t> Table<'t> {
             if asked.contains(entry.key.as_str()) {
                 continue;
             }
+            let is_table = matches!(entry.node.value, Value::Table(_) | Value::List(_));
+            if is_table || self.section == "[upstream.NAME]" {
+                // It may be a misspelt `headers`.
+                mask_secrets(&entry.node, true, self.report);
+            }
             let what = match self.section {
                 "the file" => "no such table or key".to_owned(),
                 section => format!("no such key in {section}"),
@@ -316,7 +354,7 @@ impl<'t> Table<'t> {
                 .map(|known| format!("did you mean `{known}`?"))
                 .or_else(|| self.dotted_name(entry))
                 .or_else(|| {
-                    (!self.asked.is_empty()).then(|| format!("there are {}", self.asked.join(", ")))
+                    (!self.asked.is_empty()).then(|| format!("known: {}", self.asked.join(", ")))
                 });
             let path = key_path(&self.path, &entry.key);
             self.report
@@ -342,23 +380,4 @@ impl<'t> Table<'t> {
             )
         })
     }
-}
-
-/// Names become metric labels and parts of paths.
-fn check_name(entry: &Entry, path: &str, report: &Report<'_>) {
-    const LONGEST: usize = 64;
-    let name = &entry.key;
-    let why = if name.is_empty() {
-        "a name cannot be empty".to_owned()
-    } else if name.len() > LONGEST {
-        format!("a name has at most {LONGEST} characters")
-    } else if !name
-        .bytes()
-        .all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
-    {
-        "a name consists of letters, digits, `.`, `_` and `-`".to_owned()
-    } else {
-        return;
-    };
-    report.add(Finding::error(entry.key_span.clone(), path, why));
 }

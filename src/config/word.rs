@@ -80,8 +80,8 @@ impl<const LEAST: u64, const MOST: u64> FromNode for Integer<LEAST, MOST> {
                 (Ok(_), false) => return Err(Wrong::kind().hint("leave the quotes out")),
                 (Err(_), _) => return Err(Wrong::kind()),
             },
-            Value::Integer(None)
-            | Value::Float
+            Value::Integer(None) => return Err(Wrong::kind()),
+            Value::Float
             | Value::Boolean(_)
             | Value::Time
             | Value::Null
@@ -89,12 +89,12 @@ impl<const LEAST: u64, const MOST: u64> FromNode for Integer<LEAST, MOST> {
             | Value::Table(_)
             | Value::Failed => return Err(Wrong::kind()),
         };
+        if number < i128::from(LEAST) {
+            return Err(Wrong::because(format!("is too small: at least {LEAST}")));
+        }
         match u64::try_from(number) {
-            Ok(number) if number > MOST => {
-                Err(Wrong::because(format!("is too large: at most {MOST}")))
-            }
-            Ok(number) if number >= LEAST => Ok(Self(number)),
-            _ => Err(Wrong::because(format!("is too small: at least {LEAST}"))),
+            Ok(number) if number <= MOST => Ok(Self(number)),
+            Ok(_) | Err(_) => Err(Wrong::because(format!("is too large: at most {MOST}"))),
         }
     }
 }
@@ -254,7 +254,7 @@ impl FromText for Secret {
         if text.trim_matches([' ', '\t']).len() != text.len() {
             return Err(Wrong::because("begins or ends with a space"));
         }
-        if HeaderValue::from_str(text).is_err() {
+        if !text.is_ascii() || HeaderValue::from_str(text).is_err() {
             return Err(
                 Wrong::because("contains a character that cannot stand in a header")
                     .hint("visible ASCII characters, spaces and tabs"),

@@ -8,9 +8,10 @@
 use http::HeaderMap;
 
 use crate::protocol::headers::{A2A_EXTENSIONS, A2A_VERSION, Supplied, VersionLines};
-use crate::protocol::refusal::{Refusal, sanitize};
+use crate::protocol::refusal::Refusal;
 use crate::protocol::step::{Step, Steps};
 use crate::protocol::version::{EMPTY_MEANS, trim};
+use crate::protocol::wording::sanitize;
 use crate::protocol::{Absence, Contract, Version};
 
 /// The decision over one request's headers.

@@ -22,6 +22,7 @@ pub mod releases;
 pub mod status;
 pub mod step;
 pub mod version;
+pub mod wording;
 
 pub use contract::{Absence, Contract, Dialect, Violations};
 pub use dialect::{Answer, Stamp, render};

@@ -18,7 +18,7 @@ use crate::state::Endpoint;
 const COST: NonZeroU32 = NonZeroU32::MIN;
 
 /// Charges a call that was refused before its quota was asked: unreadable calls are not free.
-pub fn charge(endpoint: &Endpoint, subject: &Subject, record: &Record) {
+pub(super) fn charge(endpoint: &Endpoint, subject: &Subject, record: &Record) {
     if !endpoint.quotas.is_empty() {
         let limiter = &record.worker().shared.limiter;
         limiter.charge(&endpoint.quotas, subject, COST);
@@ -29,7 +29,7 @@ pub fn charge(endpoint: &Endpoint, subject: &Subject, record: &Record) {
 ///
 /// # Errors
 /// RATE_LIMITED by the quota that binds longest; none was charged.
-pub fn quota(
+pub(super) fn quota(
     endpoint: &Endpoint,
     subject: &Subject,
     envelope: &Envelope<'_>,
@@ -69,7 +69,7 @@ pub fn quota(
 ///
 /// # Errors
 /// The first refusal. The index tells which of the endpoint's pins is in force.
-pub fn contract<'e>(
+pub(super) fn contract<'e>(
     endpoint: &'e Endpoint,
     headers: &HeaderMap,
     envelope: &Envelope<'_>,

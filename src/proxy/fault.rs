@@ -11,7 +11,7 @@ const SHED_FOR_MS: u64 = 1000;
 
 /// What an upstream fault says to the caller.
 #[must_use]
-pub fn refusal(fault: &Fault, is_safe_to_repeat: bool) -> Refusal {
+pub(super) fn refusal(fault: &Fault, is_safe_to_repeat: bool) -> Refusal {
     let failure = match fault.cause {
         Cause::Unreachable => Failure::Unreachable,
         Cause::ConnectTimeout | Cause::ResponseTimeout | Cause::IdleTimeout => Failure::Timeout,
@@ -29,7 +29,7 @@ pub fn refusal(fault: &Fault, is_safe_to_repeat: bool) -> Refusal {
 
 /// What a used-up budget says: nothing was sent, come back.
 #[must_use]
-pub const fn shed() -> Refusal {
+pub(super) const fn shed() -> Refusal {
     Refusal::Failed {
         failure: Failure::Overloaded,
         retryable: true,

@@ -21,11 +21,11 @@ const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto
 const X_REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
 
 /// The id of one request, ours or the caller's.
-pub const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+pub(super) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Where on the upstream a request goes.
 #[derive(Clone, Copy, Debug)]
-pub enum Place<'p> {
+pub(super) enum Place<'p> {
     /// The upstream's own path, followed by what follows the endpoint's path.
     Below(&'p str),
     /// A path at the upstream's root.
@@ -34,35 +34,35 @@ pub enum Place<'p> {
 
 /// What is sent, but for the body.
 #[derive(Debug)]
-pub struct Head<'r> {
+pub(super) struct Head<'r> {
     /// The method.
-    pub method: Method,
+    pub(super) method: Method,
     /// The caller's headers, taken over.
-    pub headers: HeaderMap,
+    pub(super) headers: HeaderMap,
     /// Where it goes.
-    pub place: Place<'r>,
+    pub(super) place: Place<'r>,
     /// The query as received.
-    pub query: Option<&'r str>,
+    pub(super) query: Option<&'r str>,
     /// The request's id.
-    pub request_id: HeaderValue,
+    pub(super) request_id: HeaderValue,
     /// The headers to fill in; none for what the policy does not apply to.
-    pub activation: Option<Activation<'r>>,
+    pub(super) activation: Option<Activation<'r>>,
 }
 
 /// A request ready to be sent, and whether the query lost something.
 #[derive(Debug)]
-pub struct Prepared {
+pub(super) struct Prepared {
     /// The request.
-    pub request: Request<Outgoing>,
+    pub(super) request: Request<Outgoing>,
     /// Whether query parameters were stripped.
-    pub stripped_query: bool,
+    pub(super) stripped_query: bool,
 }
 
 /// Builds the outgoing request.
 ///
 /// # Errors
 /// When the target is no URI, which a request that was routed cannot cause.
-pub fn prepare(
+pub(super) fn prepare(
     head: Head<'_>,
     body: Bytes,
     client: &Connection,

@@ -24,7 +24,7 @@ const FIXED: [HeaderName; 9] = [
 ];
 
 /// Removes what must not travel past this hop.
-pub fn strip(headers: &mut HeaderMap) {
+pub(super) fn strip(headers: &mut HeaderMap) {
     for name in listed(headers) {
         headers.remove(name);
     }

@@ -36,34 +36,34 @@ impl Budget {
 
 /// What may be read.
 #[derive(Clone, Copy, Debug)]
-pub struct Allowance {
+pub(super) struct Allowance {
     /// Bytes of one body.
-    pub body: u64,
+    pub(super) body: u64,
     /// Bytes of all bodies held at once.
-    pub in_flight: u64,
+    pub(super) in_flight: u64,
     /// Time for the whole body.
-    pub time: Duration,
+    pub(super) time: Duration,
 }
 
 /// A body held in memory, counted until dropped.
 #[derive(Debug)]
-pub struct Held {
+pub(super) struct Held {
     /// The bytes as they came.
-    pub bytes: Bytes,
+    pub(super) bytes: Bytes,
     reservation: Reservation,
 }
 
 impl Held {
     /// How many bytes.
     #[must_use]
-    pub const fn len(&self) -> u64 {
+    pub(super) const fn len(&self) -> u64 {
         self.reservation.bytes
     }
 }
 
 /// Why a body was not read to its end.
 #[derive(Debug)]
-pub enum Unread {
+pub(super) enum Unread {
     /// Larger than one body may be.
     TooLarge,
     /// Not complete in time.
@@ -78,7 +78,7 @@ pub enum Unread {
 ///
 /// # Errors
 /// Why it was not read; what was read is dropped.
-pub async fn read<B>(
+pub(super) async fn read<B>(
     body: B,
     headers: &HeaderMap,
     budget: &Arc<Budget>,

@@ -26,7 +26,7 @@ const REMEMBERED: usize = 64;
 
 /// One request, from its head to its end.
 #[derive(Debug)]
-pub struct Record {
+pub(super) struct Record {
     worker: Rc<Worker>,
     connection: Rc<Connection>,
     started: Instant,
@@ -38,7 +38,7 @@ pub struct Record {
     host: Option<HeaderValue>,
     user_agent: Option<HeaderValue>,
     /// The id sent upstream and back.
-    pub request_id: HeaderValue,
+    pub(super) request_id: HeaderValue,
     endpoint: Option<Arc<Endpoint>>,
     pin: usize,
     caller: Option<Caller>,
@@ -48,9 +48,9 @@ pub struct Record {
     forwarded: bool,
     reported: Steps,
     /// Bytes of the request body.
-    pub bytes_in: u64,
+    pub(super) bytes_in: u64,
     /// Bytes of the answer's body so far.
-    pub bytes_out: u64,
+    pub(super) bytes_out: u64,
     upstream_took: Option<Duration>,
     status: Option<StatusCode>,
     answer: Option<Made>,
@@ -60,15 +60,15 @@ pub struct Record {
 
 /// What is remembered of an answer the gateway made.
 #[derive(Debug)]
-pub struct Made {
+pub(super) struct Made {
     /// The JSON-RPC error number.
-    pub code: i32,
+    pub(super) code: i32,
     /// The `error_id`, where the answer carries one.
-    pub error_id: Option<Uuid>,
+    pub(super) error_id: Option<Uuid>,
     /// The wait it told, in ms.
-    pub retry_after_ms: Option<u64>,
+    pub(super) retry_after_ms: Option<u64>,
     /// Which of the endpoint's quotas refused.
-    pub quota: Option<usize>,
+    pub(super) quota: Option<usize>,
 }
 
 /// The start of method, id and skill, in one piece of memory.
@@ -81,7 +81,7 @@ struct Remembered {
 
 impl Record {
     /// Begins a record when a request's head has been read.
-    pub fn begin(
+    pub(super) fn begin(
         worker: &Rc<Worker>,
         connection: &Rc<Connection>,
         parts: &request::Parts,
@@ -122,27 +122,27 @@ impl Record {
     }
 
     /// The worker that serves it.
-    pub fn worker(&self) -> &Rc<Worker> {
+    pub(super) fn worker(&self) -> &Rc<Worker> {
         &self.worker
     }
 
     /// The endpoint was found.
-    pub fn at(&mut self, endpoint: &Arc<Endpoint>) {
+    pub(super) fn at(&mut self, endpoint: &Arc<Endpoint>) {
         self.endpoint = Some(Arc::clone(endpoint));
     }
 
     /// The endpoint, once found.
-    pub fn endpoint(&self) -> Option<&Arc<Endpoint>> {
+    pub(super) fn endpoint(&self) -> Option<&Arc<Endpoint>> {
         self.endpoint.as_ref()
     }
 
     /// The caller is known.
-    pub fn by(&mut self, caller: Caller) {
+    pub(super) fn by(&mut self, caller: Caller) {
         self.caller = Some(caller);
     }
 
     /// The body was read as a JSON-RPC request.
-    pub fn called(&mut self, envelope: &Envelope<'_>) {
+    pub(super) fn called(&mut self, envelope: &Envelope<'_>) {
         let skill = envelope.skill();
         self.rpc = Remembered::of(
             envelope.method.as_bytes(),
@@ -152,12 +152,12 @@ impl Record {
     }
 
     /// One of several contracts was selected.
-    pub fn selected(&mut self, pin: usize) {
+    pub(super) fn selected(&mut self, pin: usize) {
         self.pin = pin;
     }
 
     /// The headers were admitted.
-    pub fn activated(&mut self, activation: &Activation<'_>) {
+    pub(super) fn activated(&mut self, activation: &Activation<'_>) {
         self.fills_version = activation.fills_version();
         self.fills_extensions = activation.fills_extensions();
         if let Some(endpoint) = &self.endpoint {
@@ -171,7 +171,7 @@ impl Record {
     }
 
     /// A step in report mode would have refused.
-    pub fn would_refuse(&mut self, step: Step, refusal: &Refusal) {
+    pub(super) fn would_refuse(&mut self, step: Step, refusal: &Refusal) {
         self.reported.insert(step);
         if let Some(endpoint) = &self.endpoint {
             endpoint.meters.reported(step);
@@ -186,7 +186,7 @@ impl Record {
     }
 
     /// The query lost parameters named like the A2A headers.
-    pub fn stripped_query(&self) {
+    pub(super) fn stripped_query(&self) {
         if let Some(endpoint) = &self.endpoint {
             endpoint.meters.stripped_query();
             tracing::info!(
@@ -198,13 +198,13 @@ impl Record {
     }
 
     /// The request goes to the upstream now.
-    pub fn forwarding(&mut self) -> Instant {
+    pub(super) fn forwarding(&mut self) -> Instant {
         self.forwarded = true;
         Instant::now()
     }
 
     /// The upstream's response head came.
-    pub fn answered(&mut self, since: Instant) {
+    pub(super) fn answered(&mut self, since: Instant) {
         let took = since.elapsed();
         self.upstream_took = Some(took);
         if let Some(endpoint) = &self.endpoint {
@@ -213,17 +213,17 @@ impl Record {
     }
 
     /// The status that is sent.
-    pub fn sends(&mut self, status: StatusCode) {
+    pub(super) fn sends(&mut self, status: StatusCode) {
         self.status = Some(status);
     }
 
     /// The gateway made the answer.
-    pub fn made(&mut self, made: Made) {
+    pub(super) fn made(&mut self, made: Made) {
         self.answer = Some(made);
     }
 
     /// How the request ended, or will have ended if its answer gets through.
-    pub fn ends(&mut self, outcome: Outcome) {
+    pub(super) fn ends(&mut self, outcome: Outcome) {
         self.outcome = outcome;
     }
 }

@@ -17,7 +17,7 @@ use crate::protocol::{Activation, Outcome};
 use crate::upstream::Reply;
 
 /// Passes an upstream's answer on.
-pub fn relay(
+pub(super) fn relay(
     reply: Reply,
     activation: Option<Activation<'_>>,
     mut record: Record,

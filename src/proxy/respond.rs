@@ -21,7 +21,7 @@ use crate::protocol::{Contract, HttpStatus, Id, Outcome, Refusal, Stamp, render}
 
 /// Why a request did not go through, with what its answer needs.
 #[derive(Debug)]
-pub enum Stop {
+pub(super) enum Stop {
     /// It is not acceptable HTTP.
     Unfit(Unfit),
     /// Nothing is served at its host and path.
@@ -38,22 +38,22 @@ pub enum Stop {
 
 /// A refusal on its way to its answer.
 #[derive(Debug)]
-pub struct Refused {
+pub(super) struct Refused {
     /// Why.
-    pub refusal: Refusal,
+    pub(super) refusal: Refusal,
     /// Which of the endpoint's contracts spells it.
-    pub pin: usize,
+    pub(super) pin: usize,
     /// The caller's id as JSON text; `None` where it was not read.
-    pub id: Option<Box<str>>,
+    pub(super) id: Option<Box<str>>,
     /// Which of the endpoint's quotas refused.
-    pub quota: Option<usize>,
+    pub(super) quota: Option<usize>,
     /// Whether the body was read, so that the connection can go on.
-    pub body_was_read: bool,
+    pub(super) body_was_read: bool,
 }
 
 impl Refused {
     /// A refusal decided before the body was read.
-    pub const fn unread(refusal: Refusal) -> Self {
+    pub(super) const fn unread(refusal: Refusal) -> Self {
         Self {
             refusal,
             pin: 0,
@@ -64,7 +64,7 @@ impl Refused {
     }
 
     /// A refusal of a request that was read.
-    pub fn read(refusal: Refusal, pin: usize, id: Id<'_>) -> Self {
+    pub(super) fn read(refusal: Refusal, pin: usize, id: Id<'_>) -> Self {
         Self {
             refusal,
             pin,
@@ -88,7 +88,7 @@ impl From<Unfit> for Stop {
 }
 
 /// Answers a request that did not go through.
-pub fn respond(stop: Stop, mut record: Record) -> Response<Body> {
+pub(super) fn respond(stop: Stop, mut record: Record) -> Response<Body> {
     match stop {
         Stop::Unfit(unfit) => {
             tracing::info!(request_id = ?record.request_id, why = unfit.why, "bad HTTP");

@@ -17,22 +17,22 @@ use crate::state::connection::Framing;
 
 /// Where a request wants to go: read once, used for routing and logs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Target<'r> {
+pub(super) struct Target<'r> {
     /// Lower-case host without port; `None` only for HTTP/1.0 without `Host`.
-    pub host: Option<Cow<'r, str>>,
+    pub(super) host: Option<Cow<'r, str>>,
     /// The path as received.
-    pub path: &'r str,
+    pub(super) path: &'r str,
     /// The query as received.
-    pub query: Option<&'r str>,
+    pub(super) query: Option<&'r str>,
 }
 
 /// Why a request is not acceptable HTTP. The text is for the log and the plain answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unfit {
+pub(super) struct Unfit {
     /// What to answer.
-    pub status: StatusCode,
+    pub(super) status: StatusCode,
     /// Why.
-    pub why: &'static str,
+    pub(super) why: &'static str,
 }
 
 const fn bad(why: &'static str) -> Unfit {
@@ -46,7 +46,7 @@ const fn bad(why: &'static str) -> Unfit {
 ///
 /// # Errors
 /// 400, or 417 for an expectation that cannot be met. The connection is to be closed.
-pub fn inspect(parts: &request::Parts, framing: Framing) -> Result<Target<'_>, Unfit> {
+pub(super) fn inspect(parts: &request::Parts, framing: Framing) -> Result<Target<'_>, Unfit> {
     if parts.method == Method::CONNECT {
         return Err(bad("CONNECT is not served"));
     }

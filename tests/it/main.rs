@@ -1,4 +1,5 @@
-//! The integration tests: a running gateway on port 0 between raw sockets, and its pure core.
+//! The integration tests: the project as a whole, its pure core, and a running gateway on port 0
+//! between raw sockets.
 //!
 //! One binary, no network beyond loopback, no fixed port, no sleep as synchronisation. A test that
 //! waits does so for an event, or for a condition within a generous deadline.
@@ -14,6 +15,7 @@
 
 mod support;
 
+mod architecture;
 mod contract;
 mod forward;
 mod ids;

@@ -241,7 +241,7 @@ fn by_contract(
         let known = names.iter().flatten().map(|name| &*name.0);
         let is_listed = known.clone().any(|name| name == key.value);
         if !is_listed && names.iter().all(Option::is_some) {
-            let hint = suggest::hint(&key.value, known, "they are");
+            let hint = suggest::hint(&key.value, known);
             let what = "is none of this endpoint's contracts";
             rooms.problem(&key.span, &key.path, what, hint.as_deref());
         }

@@ -64,11 +64,13 @@ impl<'f> Names<'f> {
         }
         let kind = self.kind;
         let mut known: Vec<&str> = Vec::new();
-        for other in others {
-            known.push(other);
+        if !report.is_full() {
+            for other in others {
+                known.push(other);
+            }
+            known.extend(self.tables.iter().map(|(name, _, _)| *name));
         }
-        known.extend(self.tables.iter().map(|(name, _, _)| *name));
-        let hint = suggest::hint(&name.value.0, known.iter().copied(), "there are")
+        let hint = suggest::hint(&name.value.0, known.iter().copied())
             .unwrap_or_else(|| format!("add [{kind}.NAME]"));
         let what = format!("no {kind} is named {}", written(name, report));
         report.add(Finding::error(name.span.clone(), name.path.clone(), what).hint(hint));

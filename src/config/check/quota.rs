@@ -9,8 +9,8 @@ use crate::config::report::{Finding, Report};
 use crate::config::settings::Quota;
 use crate::config::table::{Named, Tables};
 
-/// A bucket is a point in time of 63 bits of nanoseconds: more than this wraps.
-const FULLEST_NS: u128 = 1 << 63;
+/// The longest a bucket may take to refill, in ns: twice this is where its arithmetic ends.
+const FULLEST_NS: u128 = 1 << 62;
 
 /// The quotas, in the order of the file; `None` where something was reported.
 pub(crate) fn check(tables: &Tables<file::Quota>, report: &Report<'_>) -> Vec<Option<Quota>> {

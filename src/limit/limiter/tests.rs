@@ -1,3 +1,5 @@
+//! What the limiter admits and refuses, against plain governor, a model, and other threads.
+
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -1,3 +1,5 @@
+//! How a rule becomes the buckets of an endpoint, and what a bucket says of itself.
+
 use super::*;
 use governor::clock::FakeRelativeClock;
 use proptest::prelude::*;

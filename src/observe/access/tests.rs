@@ -1,3 +1,5 @@
+//! When lines reach their destination, and what happens when it fails.
+
 use super::*;
 use crate::observe::clock::Timestamp;
 use crate::protocol::Outcome;

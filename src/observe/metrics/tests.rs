@@ -1,3 +1,5 @@
+//! What a scrape shows: names, labels, and no more series than the configuration has.
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 

@@ -16,7 +16,8 @@ use serde::Serialize;
 use crate::protocol::contract::{Contract, Dialect, Violations};
 use crate::protocol::envelope::Id;
 use crate::protocol::headers::{EXTENSIONS_NAME, VERSION_NAME};
-use crate::protocol::refusal::{self, Refusal};
+use crate::protocol::refusal::Refusal;
+use crate::protocol::wording;
 use detail::{AapError, BadRequest, Details, Entry, ErrorInfo, FieldViolation, Metadata};
 
 /// JSON-RPC 2.0 section 5.1.
@@ -180,7 +181,7 @@ fn spell<'a>(
             if let Some(requested) = requested {
                 metadata.put("requestedVersion", &**requested);
             }
-            metadata.put("supportedVersions", refusal::join(served));
+            metadata.put("supportedVersions", wording::join(served));
             metadata.put("requiredHeader", VERSION_NAME);
             a2a(VERSION_NOT_SUPPORTED, "VERSION_NOT_SUPPORTED", metadata)
         }
