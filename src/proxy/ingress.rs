@@ -98,7 +98,7 @@ async fn pass<'s>(
     body: Incoming,
     record: &mut Record,
 ) -> Result<Passed<'s>, Stop> {
-    let target = strict::inspect(&parts, connection.framing())?;
+    let target = strict::inspect(&parts, connection.next_framing())?;
     let host = target.host.as_deref();
     let found = snapshot.routes.find(host, target.path);
     let is_read = matches!(parts.method, Method::GET | Method::HEAD);

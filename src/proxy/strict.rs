@@ -126,10 +126,10 @@ fn host(parts: &request::Parts) -> Result<Option<Cow<'_, str>>, Unfit> {
         return Err(bad("the target's host and Host disagree"));
     }
     let host = without_port(authority);
+    let host = host.strip_suffix('.').unwrap_or(host);
     if host.is_empty() {
         return Err(bad("bad Host"));
     }
-    let host = host.strip_suffix('.').unwrap_or(host);
     Ok(Some(
         if host.bytes().any(|byte| byte.is_ascii_uppercase()) {
             Cow::Owned(host.to_ascii_lowercase())
@@ -246,6 +246,7 @@ mod tests {
             ("[::1]", Some("[::1]")),
             ("", None),
             (":80", None),
+            (".", None),
             ("a b", None),
             ("user@dealer.example", None),
             ("dealer.example/", None),

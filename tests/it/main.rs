@@ -19,4 +19,6 @@ mod architecture;
 mod contract;
 mod forward;
 mod ids;
+mod refuse;
+mod strict;
 mod wire;

@@ -142,6 +142,11 @@ impl Client {
         }
     }
 
+    /// Whether the gateway has closed or answered, without waiting for it.
+    pub fn has_ended(&mut self) -> bool {
+        !self.is_quiet()
+    }
+
     /// Whether nothing has come so far.
     pub fn is_quiet(&mut self) -> bool {
         let socket = &self.reader.source;
