@@ -20,6 +20,8 @@ mod contract;
 mod faults;
 mod forward;
 mod ids;
+mod limit;
 mod refuse;
+mod stream;
 mod strict;
 mod wire;
