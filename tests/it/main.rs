@@ -15,13 +15,16 @@
 
 mod support;
 
+mod admin;
 mod architecture;
 mod contract;
+mod drain;
 mod faults;
 mod forward;
 mod ids;
 mod limit;
 mod refuse;
+mod reload;
 mod stream;
 mod strict;
 mod wire;

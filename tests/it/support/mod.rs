@@ -5,6 +5,7 @@ pub mod client;
 pub mod fixture;
 pub mod gateway;
 pub mod head;
+pub mod process;
 pub mod upstream;
 pub mod wait;
 
