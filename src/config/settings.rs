@@ -247,7 +247,7 @@ pub struct Quota {
     /// One request per interval in the long run: the rate's period divided by its count, at least
     /// 1 ns, rounded down to whole nanoseconds.
     pub interval: Duration,
-    /// Requests at once after a rest; `burst` times `interval` is below 2^63 ns. Default: the count
+    /// Requests at once after a rest; `burst` times `interval` is below 2^62 ns. Default: the count
     /// of the rate.
     pub burst: NonZeroU32,
     /// One bucket across every endpoint that names the quota. Default false: each endpoint its own.

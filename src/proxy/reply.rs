@@ -23,7 +23,7 @@ pub(super) fn relay(
     mut record: Record,
 ) -> Response<Body> {
     let Reply { mut head, body } = reply;
-    hop::strip(&mut head.headers);
+    hop::strip(&mut head.headers, |_| false);
     if let Some(activation) = activation
         && activation.is_activated()
         && !head.headers.contains_key(A2A_EXTENSIONS)
