@@ -7,6 +7,7 @@
 mod accept;
 mod bind;
 mod drain;
+mod heads;
 mod watched;
 
 pub use accept::{Acceptor, Limits, serve};

@@ -7,7 +7,8 @@
 
 use std::borrow::Cow;
 
-use crate::protocol::json::{Kind, Malformed, Raw, Scan, Scanner};
+use crate::protocol::json::{Malformed, Scan, Scanner};
+use crate::protocol::raw::{Kind, Raw};
 use crate::protocol::refusal::{Flaw, Refusal};
 
 /// A readable JSON-RPC request.

@@ -4,7 +4,7 @@
 //! round (a property test holds them together). Nesting is bounded by [`MAX_DEPTH`]; skipping a
 //! value uses no recursion. Must never answer from a text it has not read to its end.
 
-use std::borrow::Cow;
+use crate::protocol::raw::Raw;
 
 /// The deepest nesting accepted; the top level is 1 (**our reading**).
 pub const MAX_DEPTH: u32 = 128;
@@ -15,72 +15,6 @@ pub struct Malformed;
 
 /// The result of a scanning step.
 pub type Scan<T> = Result<T, Malformed>;
-
-/// The raw text of one JSON value, exactly as it stood.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Raw<'a>(&'a str);
-
-impl<'a> Raw<'a> {
-    /// The text `null`.
-    pub const NULL: Raw<'static> = Raw("null");
-
-    /// A value whose text is known to be valid.
-    pub(in crate::protocol) const fn of_text(text: &'a str) -> Self {
-        Self(text)
-    }
-
-    /// The JSON text itself.
-    #[must_use]
-    pub const fn as_str(self) -> &'a str {
-        self.0
-    }
-
-    /// The decoded text, when the value is a string that decodes to Unicode.
-    #[must_use]
-    pub fn text(self) -> Option<Cow<'a, str>> {
-        let inner = self.0.strip_prefix('"')?.strip_suffix('"')?;
-        if memchr::memchr(b'\\', inner.as_bytes()).is_none() {
-            return Some(Cow::Borrowed(inner));
-        }
-        serde_json::from_str::<String>(self.0).ok().map(Cow::Owned)
-    }
-
-    /// The first byte, which tells the kind of a valid JSON value.
-    #[must_use]
-    pub fn kind(self) -> Kind {
-        match self.0.as_bytes() {
-            [b'"', ..] => Kind::String,
-            [b'{', ..] => Kind::Object,
-            [b'[', ..] => Kind::Array,
-            [b't' | b'f', ..] => Kind::Boolean,
-            [b'n', ..] => Kind::Null,
-            _ => Kind::Number,
-        }
-    }
-
-    /// Whether the value is this exact string.
-    #[must_use]
-    pub fn is(self, wanted: &str) -> bool {
-        self.text().is_some_and(|text| text == wanted)
-    }
-}
-
-/// The kinds of JSON value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// A string.
-    String,
-    /// A number.
-    Number,
-    /// `true` or `false`.
-    Boolean,
-    /// `null`.
-    Null,
-    /// An object.
-    Object,
-    /// An array.
-    Array,
-}
 
 /// A place in a JSON text.
 #[derive(Debug)]
@@ -374,7 +308,7 @@ impl<'a> Scanner<'a> {
     }
 
     fn slice(&self, start: usize, end: usize) -> Scan<Raw<'a>> {
-        self.text.get(start..end).map(Raw).ok_or(Malformed)
+        self.text.get(start..end).map(Raw::of_text).ok_or(Malformed)
     }
 }
 

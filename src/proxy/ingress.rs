@@ -111,7 +111,7 @@ async fn pass<'s>(
         uri: &uri,
         headers: &headers,
     };
-    let target = strict::inspect(&head, connection.framing())?;
+    let target = strict::inspect(&head, connection.next_framing())?;
     let host = target.host.as_deref();
     let found = snapshot.routes.find(host, target.path);
     let is_read = matches!(method, Method::GET | Method::HEAD);

@@ -80,6 +80,9 @@ pub(super) fn inspect<'h, 'u>(
 }
 
 fn framing_is_single(headers: &HeaderMap, framing: Framing) -> Result<(), Unfit> {
+    if framing.has_bare_line_feed {
+        return Err(bad("a line that does not end in CR LF"));
+    }
     let mut encodings = headers.get_all(TRANSFER_ENCODING).iter();
     if let Some(encoding) = encodings.next() {
         if encodings.next().is_some() || !encoding.as_bytes().eq_ignore_ascii_case(b"chunked") {
@@ -142,10 +145,10 @@ fn host<'h>(head: &Head<'h, '_>) -> Result<Option<Cow<'h, str>>, Unfit> {
         return Err(bad("the target's host and Host disagree"));
     }
     let host = without_port(authority);
+    let host = host.strip_suffix('.').unwrap_or(host);
     if host.is_empty() {
         return Err(bad("bad Host"));
     }
-    let host = host.strip_suffix('.').unwrap_or(host);
     Ok(Some(
         if host.bytes().any(|byte| byte.is_ascii_uppercase()) {
             Cow::Owned(host.to_ascii_lowercase())
@@ -163,7 +166,9 @@ fn authority(line: &HeaderValue) -> Option<&str> {
         Some((host, port)) if !port.ends_with(']') => (host, port),
         _ => (text, ""),
     };
-    if !port.bytes().all(|byte| byte.is_ascii_digit()) || port.len() > 5 {
+    if !port.is_empty()
+        && !(port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok())
+    {
         return None;
     }
     if host.bytes().all(plain) {
@@ -272,10 +277,14 @@ mod tests {
             ("[::1]", Some("[::1]")),
             ("", None),
             (":80", None),
+            (".", None),
             ("a b", None),
             ("user@dealer.example", None),
             ("dealer.example/", None),
             ("dealer.example:80a", None),
+            ("dealer.example:99999", None),
+            ("dealer.example:+80", None),
+            ("dealer.example:", Some("dealer.example")),
             ("[::1", None),
             ("[::g]", None),
             ("a,b", None),
@@ -316,7 +325,13 @@ mod tests {
         let both = Framing {
             lengths: 1,
             encodings: 1,
+            ..Framing::default()
         };
+        let bare = Framing {
+            has_bare_line_feed: true,
+            ..Framing::default()
+        };
+        assert!(look(&parts, bare).is_err());
         assert!(look(&parts, both).is_err());
     }
 

@@ -3,7 +3,8 @@
 //! `listen` makes one for each accepted socket and enforces its deadlines; `proxy` reads it and
 //! says when a request begins and ends. It holds no socket and must never wait.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 
@@ -23,7 +24,7 @@ pub struct Connection {
     pub forwarded_for: HeaderValue,
     phase: Cell<Phase>,
     since: Cell<Instant>,
-    framing: Cell<Framing>,
+    framings: RefCell<VecDeque<Framing>>,
 }
 
 /// What a connection is doing, which tells what deadline holds.
@@ -37,14 +38,16 @@ pub enum Phase {
     Idle,
 }
 
-/// How often the current head names its body's framing. The HTTP parser resolves contradictions
-/// silently; these are the raw facts.
+/// How often a head names its body's framing. The HTTP parser resolves contradictions silently;
+/// these are the raw facts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Framing {
     /// Lines named `Content-Length`.
     pub lengths: u8,
     /// Lines named `Transfer-Encoding`.
     pub encodings: u8,
+    /// Whether a line ended in a bare LF.
+    pub has_bare_line_feed: bool,
 }
 
 impl Connection {
@@ -60,7 +63,7 @@ impl Connection {
                 .unwrap_or_else(|_| HeaderValue::from_static("unknown")),
             phase: Cell::new(Phase::Head),
             since: Cell::new(now),
-            framing: Cell::default(),
+            framings: RefCell::default(),
         }
     }
 
@@ -88,16 +91,27 @@ impl Connection {
         self.since.set(now);
     }
 
-    /// How the current head frames its body.
+    /// How the next head frames its body. Each request asks once, in the order they came; a head
+    /// that was not noted has no single framing.
     #[must_use]
-    pub fn framing(&self) -> Framing {
-        self.framing.get()
+    pub fn next_framing(&self) -> Framing {
+        let next = self.framings.borrow_mut().pop_front();
+        next.unwrap_or(Framing::UNKNOWN)
     }
 
-    /// Says how the current head frames its body.
-    pub fn set_framing(&self, framing: Framing) {
-        self.framing.set(framing);
+    /// Says how one more head frames its body.
+    pub fn note_framing(&self, framing: Framing) {
+        self.framings.borrow_mut().push_back(framing);
     }
+}
+
+impl Framing {
+    /// Refused like a contradiction.
+    const UNKNOWN: Self = Self {
+        lengths: 2,
+        encodings: 0,
+        has_bare_line_feed: false,
+    };
 }
 
 fn canonical(address: IpAddr) -> IpAddr {

@@ -1,11 +1,24 @@
-//! Everything that needs a running gateway, or the project as a whole: one binary.
+//! The integration tests: the project as a whole, its pure core, and a running gateway on port 0
+//! between raw sockets.
+//!
+//! One binary, no network beyond loopback, no fixed port, no sleep as synchronisation. A test that
+//! waits does so for an event, or for a condition within a generous deadline.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
-    reason = "a test may fail"
+    unreachable_pub,
+    reason = "tests say what must be there and fail where it is not"
 )]
 
+mod support;
+
 mod architecture;
+mod contract;
+mod forward;
+mod ids;
+mod refuse;
+mod strict;
+mod wire;

@@ -1,0 +1,190 @@
+//! A real gateway from a configuration text, on ports of its own, with clocks that stand still.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use forecourt::app::{self, Options};
+use forecourt::limit::ManualClock;
+use forecourt::observe::ManualWallClock;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::call::Post;
+use super::client::{Answer, Client};
+use super::upstream::Upstream;
+
+/// 2026-11-30T16:53:23.042Z.
+pub const NOW_MS: i64 = 1_796_057_603_042;
+pub const NOW: &str = "2026-11-30T16:53:23.042Z";
+
+/// A gateway that serves until it is dropped.
+pub struct Gateway {
+    pub inner: app::Gateway,
+    pub clock: ManualClock,
+    pub directory: TempDir,
+}
+
+/// What stands before every configuration: ports chosen by the system, the access log in a file.
+pub const PRELUDE: &str = r#"
+[runtime]
+workers = 2
+[listener.public]
+address = "127.0.0.1:0"
+[admin]
+address = "127.0.0.1:0"
+[log]
+access = "access.log"
+"#;
+
+/// The usual dealer: `/a2a`, pinned to aap/3.0, upstream path `/a2a`.
+pub fn dealer(upstream: &Upstream) -> String {
+    dealer_with(upstream, "", "")
+}
+
+/// The usual dealer with further lines in its tables `upstream` and `endpoint`.
+pub fn dealer_with(upstream: &Upstream, of_upstream: &str, of_endpoint: &str) -> String {
+    dealer_at(upstream.address, of_upstream, of_endpoint)
+}
+
+/// The same at an address where perhaps nobody listens.
+pub fn dealer_at(address: SocketAddr, of_upstream: &str, of_endpoint: &str) -> String {
+    format!(
+        "[upstream.lakeside]\nurl = \"http://{address}/a2a\"\n{of_upstream}\n\
+         [endpoint.lakeside]\npath = \"/a2a\"\nupstream = \"lakeside\"\n{of_endpoint}\n"
+    )
+}
+
+impl Gateway {
+    /// Serves the configuration after the usual prelude.
+    #[track_caller]
+    pub fn start(configuration: &str) -> Self {
+        Self::start_whole(&format!("{PRELUDE}{configuration}"))
+    }
+
+    /// The usual dealer in front of this upstream.
+    #[track_caller]
+    pub fn before(upstream: &Upstream) -> Self {
+        Self::start(&dealer(upstream))
+    }
+
+    /// Serves exactly this configuration.
+    #[track_caller]
+    pub fn start_whole(configuration: &str) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("forecourt.toml");
+        fs::write(&path, configuration).unwrap();
+        let clock = ManualClock::new();
+        let inner = app::Gateway::start(Options {
+            path,
+            env: Arc::new(|name| (name == "DEALER_TOKEN").then(|| "dealer-secret".to_owned())),
+            clock: Arc::new(clock.clone()),
+            wall: Arc::new(ManualWallClock::at(NOW_MS)),
+        });
+        Self {
+            inner: inner.unwrap_or_else(|error| panic!("{error}")),
+            clock,
+            directory,
+        }
+    }
+
+    pub fn path(&self) -> PathBuf {
+        self.directory.path().join("forecourt.toml")
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.inner.address("public").unwrap()
+    }
+
+    #[track_caller]
+    pub fn client(&self) -> Client {
+        Client::connect(self.address())
+    }
+
+    #[track_caller]
+    pub fn admin(&self) -> Client {
+        Client::connect(self.inner.admin_address())
+    }
+
+    /// Asks on a new connection.
+    #[track_caller]
+    pub fn ask(&self, bytes: impl AsRef<[u8]>) -> Answer {
+        self.client().ask(bytes)
+    }
+
+    /// POSTs a JSON body to the usual endpoint on a new connection.
+    #[track_caller]
+    pub fn post(&self, body: impl AsRef<[u8]>) -> Answer {
+        self.ask(Post::to("/a2a").body(body).bytes())
+    }
+
+    /// Asks the admin socket.
+    #[track_caller]
+    pub fn admin_get(&self, path: &str) -> Answer {
+        let request = Post::method("GET", path).field("Host", "127.0.0.1");
+        self.admin().ask(request.bytes())
+    }
+
+    /// Every line of the access log so far.
+    #[track_caller]
+    pub fn access_log(&self) -> Vec<Value> {
+        self.inner.flush_access_log();
+        let text = fs::read_to_string(self.directory.path().join("access.log")).unwrap();
+        text.lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    }
+
+    /// The last line of the access log.
+    #[track_caller]
+    pub fn last_line(&self) -> Value {
+        self.access_log().pop().expect("no line was written")
+    }
+
+    /// Every series with its value.
+    pub fn metrics(&self) -> BTreeMap<String, f64> {
+        self.admin_get("/metrics")
+            .text()
+            .lines()
+            .filter(|line| !line.starts_with('#') && !line.is_empty())
+            .map(|line| {
+                let (series, value) = line.rsplit_once(' ').unwrap();
+                (series.to_owned(), value.parse().unwrap())
+            })
+            .collect()
+    }
+
+    /// How many requests of the usual endpoint ended this way.
+    #[track_caller]
+    pub fn ended(&self, outcome: &str) -> f64 {
+        self.ended_at("lakeside", outcome)
+    }
+
+    #[track_caller]
+    pub fn ended_at(&self, endpoint: &str, outcome: &str) -> f64 {
+        self.series(&format!(
+            "forecourt_http_requests_total{{endpoint=\"{endpoint}\",outcome=\"{outcome}\"}}"
+        ))
+    }
+
+    /// The value of one series, which must exist.
+    #[track_caller]
+    pub fn series(&self, series: &str) -> f64 {
+        let metrics = self.metrics();
+        let value = metrics.get(series).copied();
+        value.unwrap_or_else(|| panic!("no series {series} in {metrics:#?}"))
+    }
+
+    /// Puts another configuration in place by renaming it over the old one. Nothing is told.
+    pub fn write(&self, configuration: &str) {
+        self.write_whole(&format!("{PRELUDE}{configuration}"));
+    }
+
+    pub fn write_whole(&self, configuration: &str) {
+        let next = self.directory.path().join("next.toml");
+        fs::write(&next, configuration).unwrap();
+        fs::rename(&next, self.path()).unwrap();
+    }
+}

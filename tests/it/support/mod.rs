@@ -1,0 +1,18 @@
+//! What the tests stand on: a gateway, a scripted upstream, a client that sends exact bytes.
+
+pub mod call;
+pub mod client;
+pub mod fixture;
+pub mod gateway;
+pub mod head;
+pub mod upstream;
+pub mod wait;
+
+pub use call::{Post, call, lead, search};
+pub use client::{Answer, Client};
+pub use gateway::Gateway;
+pub use upstream::{Peer, Upstream};
+pub use wait::{PATIENCE, Watch, wait_until};
+
+/// The extension URI of contract aap/3.0.
+pub const U: &str = "https://autoagentprotocol.org/extensions/aap/v3.0";
