@@ -231,13 +231,17 @@ mod tests {
     fn every_head_is_noted_whatever_stands_between() {
         let pipelined = "GET / HTTP/1.1\r\nX: content-length:\r\n\r\n\
              \r\nPOST / HTTP/1.1\r\ncontent-LENGTH: \t 12 \r\n\r\nTransfer-Enc\
-             POST / HTTP/1.1\nTransfer-Encoding: chunked\n\n\
+             POST / HTTP/1.1\r\nTransfer-Encoding: chunked\n\r\n\
              A;x=\"1\"\r\n\r\n\r\nGET / \r\n\
              0\r\nContent-Length: 1\r\nX: \n\nGET\r\n\r\n\
              POST / HTTP/1.1\r\nContent-Length: 0\r\n\r\n\
              POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n\
              0\r\n\r\nGET / HTTP/1.1\r\n\r\n";
-        let expected = [NONE, LENGTH, CHUNKED, LENGTH, BOTH];
+        let bare = Framing {
+            has_bare_line_feed: true,
+            ..CHUNKED
+        };
+        let expected = [NONE, LENGTH, bare, LENGTH, BOTH];
         assert_eq!(noted(pipelined), expected);
     }
 

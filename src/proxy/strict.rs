@@ -166,9 +166,8 @@ fn authority(line: &HeaderValue) -> Option<&str> {
         Some((host, port)) if !port.ends_with(']') => (host, port),
         _ => (text, ""),
     };
-    if !port.is_empty()
-        && !(port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok())
-    {
+    let is_port = port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok();
+    if !port.is_empty() && !is_port {
         return None;
     }
     if host.bytes().all(plain) {
