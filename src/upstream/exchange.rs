@@ -10,7 +10,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::{Request, StatusCode, response};
+use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
+use http::{Request, StatusCode, Version, response};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::time::{Instant, Sleep, sleep_until, timeout};
@@ -54,6 +55,8 @@ impl Pools {
             Ok((response, _)) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
                 Err(Fault::sent(Cause::Invalid))
             }
+            // The parser would pick one of several framings, and the client's might pick another.
+            Ok((response, _)) if !has_one_framing(&response) => Err(Fault::sent(Cause::Invalid)),
             Ok((response, connection)) => Ok(reply(pool, upstream, response, connection)),
             Err(Sending::NothingWritten(_)) => Err(Fault::unsent(Cause::Reset)),
             Err(Sending::Failed(fault)) => Err(fault),
@@ -80,6 +83,22 @@ async fn send(
             None => Err(Sending::Failed(Fault::of_exchange(error.into_error()))),
         },
         Err(_) => Err(Sending::Failed(Fault::sent(Cause::ResponseTimeout))),
+    }
+}
+
+/// Whether a response says in one way where its body ends (RFC 9112 section 6.3).
+fn has_one_framing(response: &response::Response<Incoming>) -> bool {
+    let headers = response.headers();
+    let lengths = headers.get_all(CONTENT_LENGTH).iter().count();
+    let mut encodings = headers.get_all(TRANSFER_ENCODING).iter();
+    match (encodings.next(), encodings.next()) {
+        (None, _) => lengths <= 1,
+        (Some(encoding), None) => {
+            lengths == 0
+                && response.version() == Version::HTTP_11
+                && encoding.as_bytes().eq_ignore_ascii_case(b"chunked")
+        }
+        (Some(_), Some(_)) => false,
     }
 }
 

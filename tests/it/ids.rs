@@ -1,10 +1,8 @@
 //! The id of a call comes back byte for byte in every refusal that carries one.
 
-use std::net::TcpListener;
-
 use crate::support::call::call;
 use crate::support::gateway::{dealer, dealer_at, dealer_with};
-use crate::support::{Gateway, Post, Upstream};
+use crate::support::{Gateway, Nobody, Post, Upstream};
 
 /// Ids as JSON text, each of which must come back exactly so.
 fn ids() -> Vec<String> {
@@ -105,12 +103,8 @@ fn in_every_other_refusal_that_carries_one() {
 
 #[test]
 fn in_a_fault() {
-    // A port that was free a moment ago and on which nobody listens.
-    let nobody = TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap();
-    let gateway = Gateway::start(&dealer_at(nobody, "", ""));
+    let nobody = Nobody::new();
+    let gateway = Gateway::start(&dealer_at(nobody.address, "", ""));
     let mut client = gateway.client();
     for id in ids() {
         let answer = client.ask(Post::to("/a2a").body(call(&id)).bytes());

@@ -17,8 +17,11 @@ mod support;
 
 mod architecture;
 mod contract;
+mod faults;
 mod forward;
 mod ids;
+mod limit;
 mod refuse;
+mod stream;
 mod strict;
 mod wire;

@@ -1,12 +1,10 @@
 //! Every refusal that can be reached, spelled exactly, with its status and its headers.
 
-use std::net::{SocketAddr, TcpListener};
-
 use serde_json::Value;
 
 use crate::support::call::call;
 use crate::support::gateway::{NOW, dealer, dealer_at, dealer_with};
-use crate::support::{Answer, Gateway, Post, U, Upstream, upstream, wait_until};
+use crate::support::{Answer, Gateway, Nobody, Post, U, Upstream, upstream, wait_until};
 
 /// The three dialects with a contract of each.
 const DIALECTS: [(&str, &str); 3] = [
@@ -21,11 +19,6 @@ extension = "https://dealer.example/ext/aap/v2.0"
 dialect = "tagged"
 absent = "infer"
 "#;
-
-fn nobody() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap()
-}
 
 /// The body with its `error_id`, which must be a UUID, replaced by `ID`.
 #[track_caller]
@@ -122,7 +115,8 @@ fn rate_limited_in_each_dialect() {
 
 #[test]
 fn an_internal_error_in_each_dialect() {
-    let nobody = nobody();
+    let down = Nobody::new();
+    let nobody = down.address;
     for (dialect, contract) in DIALECTS {
         let gateway = Gateway::start(&format!(
             "{DRAFT}{}",
@@ -267,7 +261,8 @@ fn an_absent_version_where_nothing_is_inferred() {
 #[test]
 fn statuses_by_choice() {
     let upstream = Upstream::recording();
-    let nobody = nobody();
+    let down = Nobody::new();
+    let nobody = down.address;
     for (choice, [refused, limited, missing, unread, failed]) in [
         ("split", [200, 200, 200, 415, 502]),
         ("mapped", [400, 429, 404, 415, 502]),

@@ -27,10 +27,11 @@ pub struct Gateway {
     pub directory: TempDir,
 }
 
-/// What stands before every configuration: ports chosen by the system, the access log in a file.
+/// What stands before every configuration: ports chosen by the system, the access log in a file,
+/// one worker so that its lines are in order.
 pub const PRELUDE: &str = r#"
 [runtime]
-workers = 2
+workers = 1
 [listener.public]
 address = "127.0.0.1:0"
 [admin]
@@ -38,6 +39,14 @@ address = "127.0.0.1:0"
 [log]
 access = "access.log"
 "#;
+
+/// A whole configuration with two workers.
+pub fn two_workers(configuration: &str) -> String {
+    format!(
+        "{}{configuration}",
+        PRELUDE.replace("workers = 1", "workers = 2")
+    )
+}
 
 /// The usual dealer: `/a2a`, pinned to aap/3.0, upstream path `/a2a`.
 pub fn dealer(upstream: &Upstream) -> String {
@@ -62,6 +71,12 @@ impl Gateway {
     #[track_caller]
     pub fn start(configuration: &str) -> Self {
         Self::start_whole(&format!("{PRELUDE}{configuration}"))
+    }
+
+    /// The same with two workers.
+    #[track_caller]
+    pub fn start_two(configuration: &str) -> Self {
+        Self::start_whole(&two_workers(configuration))
     }
 
     /// The usual dealer in front of this upstream.

@@ -11,7 +11,7 @@ pub mod wait;
 pub use call::{Post, call, lead, search};
 pub use client::{Answer, Client};
 pub use gateway::Gateway;
-pub use upstream::{Peer, Upstream};
+pub use upstream::{Nobody, Peer, Upstream};
 pub use wait::{PATIENCE, Watch, wait_until};
 
 /// The extension URI of contract aap/3.0.

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use socket2::SockRef;
+use socket2::{Domain, SockRef, Socket, Type};
 
 use super::head::{Head, Reader};
 use super::wait::{PATIENCE, wait_until};
@@ -51,6 +51,24 @@ pub struct Peer {
     pub number: usize,
     reader: Reader<TcpStream>,
     shared: Arc<Shared>,
+}
+
+/// An address that is taken and at which nobody listens, as long as this lives.
+pub struct Nobody {
+    pub address: SocketAddr,
+    _socket: Socket,
+}
+
+impl Nobody {
+    pub fn new() -> Self {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
+        socket.bind(&any.into()).unwrap();
+        Self {
+            address: socket.local_addr().unwrap().as_socket().unwrap(),
+            _socket: socket,
+        }
+    }
 }
 
 /// A plain JSON-RPC result.
