@@ -16,7 +16,7 @@
 //! | 4 | [`admin`] | its own socket: probes, metrics, reload. |
 //! | 4 | [`proxy`] | the request path: read, judge, forward. |
 //! | 5 | [`app`] | the composition root: starts the threads, stops them in order. |
-//! | 6 | [`demo`] | an embedded strict dealer agent. |
+//! | 6 | [`demo`] | `forecourt demo`: a strict dealer, the gateway, and a walk through the rules. |
 //!
 //! `protocol` and `config` are the locked core: they compile with `--no-default-features`, that is
 //! without any crate that does I/O.

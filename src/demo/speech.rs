@@ -4,12 +4,12 @@
 //! an unknown vehicle is this dealer's own choice; the gateway passes it on as it is.
 
 use http::header::{HOST, HeaderMap};
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::lot::{Answer, Trouble};
-use crate::observe::clock::{SystemWallClock, WallClock, rfc3339};
 
 /// One of the contracts the dealer serves.
 #[derive(Debug)]
@@ -295,7 +295,7 @@ fn a2a(reason: &str) -> Value {
 
 fn aap(contract: &Contract, number: i32, code: &str, message: &str, details: Value) -> ErrorObject {
     let error_id = uuid(fastrand::u128(..));
-    let created_at = rfc3339(SystemWallClock.now());
+    let created_at = Timestamp::now().to_string();
     let payload = json!({
         "type": "aap.error",
         "error_id": error_id,
