@@ -5,7 +5,8 @@
 //! what they are equal to. What cannot be known before has a placeholder, and each placeholder has
 //! a rule: `{error_id}` a UUID and `{created_at}` a moment in UTC, each the same wherever it stands
 //! in one answer; `{retry_after_ms}` 1 to the quota's interval; `{wait}` that time in words and
-//! `{retry_after}` in whole seconds, both rounded up; `{request_id}` anything printable.
+//! `{retry_after}` in whole seconds, both rounded up; `{seconds}` at the end of a header 1 to the
+//! quota's interval; `{request_id}` anything printable.
 
 use std::fmt;
 
@@ -51,6 +52,7 @@ impl Comparison {
             match *expected {
                 "{request_id}" if value.bytes().all(|byte| byte.is_ascii_graphic()) => {}
                 "{retry_after}" => self.retry_after = Some(value.clone()),
+                _ if is_within(expected, value) => {}
                 _ if value == expected => {}
                 _ => self.differ(name, expected, value),
             }
@@ -189,6 +191,15 @@ fn same(known: &mut Option<String>, found: &str) -> bool {
     known.get_or_insert_with(|| found.to_owned()) == found
 }
 
+/// Whether a header is as expected up to a final `{seconds}`, and ends in no longer a wait than
+/// there can be.
+fn is_within(expected: &str, value: &str) -> bool {
+    expected
+        .strip_suffix("{seconds}")
+        .and_then(|start| value.strip_prefix(start)?.parse::<u64>().ok())
+        .is_some_and(|seconds| (1..=LONGEST_WAIT_MS / 1000).contains(&seconds))
+}
+
 fn is_uuid(text: &str) -> bool {
     text.len() == 36 && uuid::Uuid::try_parse(text).is_ok()
 }
@@ -311,6 +322,20 @@ mod tests {
         assert_eq!(compare("3 seconds", "3"), 0);
         assert_eq!(compare("2 seconds", "3"), 1);
         assert_eq!(compare("2 seconds", "2"), 2);
+    }
+
+    #[test]
+    fn seconds_are_bounded() {
+        let expected = r#""q";r=1;t={seconds}"#;
+        assert!(is_within(expected, r#""q";r=1;t=3"#));
+        for wrong in [
+            r#""q";r=0;t=3"#,
+            r#""q";r=1;t=0"#,
+            r#""q";r=1;t=4"#,
+            r#""q";r=1"#,
+        ] {
+            assert!(!is_within(expected, wrong), "{wrong}");
+        }
     }
 
     #[test]

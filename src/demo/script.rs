@@ -102,6 +102,45 @@ pub(super) const RELAYED_1_2: &[(&str, &str)] = &[
     ("a2a-extensions", AAP_1_2),
     ("x-request-id", "{request_id}"),
 ];
+/// What answers at a limited endpoint tell of the quota: 2 at once, full again after 6 seconds.
+const POLICY: (&str, &str) = ("ratelimit-policy", "\"per-buyer\";q=2;w=6");
+/// One call is left.
+const ONE_LEFT: (&str, &str) = ("ratelimit", "\"per-buyer\";r=1;t={seconds}");
+/// None is left.
+const NONE_LEFT: (&str, &str) = ("ratelimit", "\"per-buyer\";r=0;t={seconds}");
+
+/// The headers of an answer in contract 3.0 that spent the last call but one.
+pub(super) const SPENT_ONE_3_0: &[(&str, &str)] = &[
+    ("content-type", "application/json"),
+    ("a2a-extensions", AAP_3_0),
+    ("x-request-id", "{request_id}"),
+    POLICY,
+    ONE_LEFT,
+];
+/// The same, and it spent the last.
+pub(super) const SPENT_ALL_3_0: &[(&str, &str)] = &[
+    ("content-type", "application/json"),
+    ("a2a-extensions", AAP_3_0),
+    ("x-request-id", "{request_id}"),
+    POLICY,
+    NONE_LEFT,
+];
+/// The last call but one, in contract 1.2.
+pub(super) const SPENT_ONE_1_2: &[(&str, &str)] = &[
+    ("content-type", "application/json"),
+    ("a2a-extensions", AAP_1_2),
+    ("x-request-id", "{request_id}"),
+    POLICY,
+    ONE_LEFT,
+];
+/// The last, in contract 1.2.
+pub(super) const SPENT_ALL_1_2: &[(&str, &str)] = &[
+    ("content-type", "application/json"),
+    ("a2a-extensions", AAP_1_2),
+    ("x-request-id", "{request_id}"),
+    POLICY,
+    NONE_LEFT,
+];
 /// The headers of a refusal.
 pub(super) const REFUSED: &[(&str, &str)] = &[
     ("content-type", "application/json"),
@@ -114,6 +153,8 @@ pub(super) const LIMITED: &[(&str, &str)] = &[
     ("cache-control", "no-store"),
     ("retry-after", "{retry_after}"),
     ("x-request-id", "{request_id}"),
+    POLICY,
+    NONE_LEFT,
 ];
 /// The headers of the admin socket.
 pub(super) const TOLD: &[(&str, &str)] = &[
@@ -169,14 +210,25 @@ pub(super) const SKILL: Step = Step {
 pub(super) const SPENT: Step = Step {
     is_brief: true,
     path: "/busy",
+    answer_headers: SPENT_ONE_3_0,
     ..ADMITTED
 };
-/// The same in contract 1.2.
+/// The call that spends the rest of it.
+pub(super) const SPENT_ALL: Step = Step {
+    answer_headers: SPENT_ALL_3_0,
+    ..SPENT
+};
+/// The first of them in contract 1.2.
 pub(super) const SPENT_1_2: Step = Step {
     path: "/busy-1.2",
-    answer_headers: RELAYED_1_2,
+    answer_headers: SPENT_ONE_1_2,
     heard: FILLED_1_2,
     ..SPENT
+};
+/// The second.
+pub(super) const SPENT_ALL_IN_1_2: Step = Step {
+    answer_headers: SPENT_ALL_1_2,
+    ..SPENT_1_2
 };
 /// Over that quota.
 pub(super) const LIMITED_1_2: Step = Step {

@@ -16,7 +16,7 @@ use super::refused::{
 };
 use super::script::{
     ADMITTED, Act, Answer, DIRECT, FILLED_1_2, Heard, LIMITED, LIMITED_1_2, RELAYED_1_2, RELOAD,
-    SKILL, SPENT, SPENT_1_2, STOPPED, STREAMED, Step,
+    SKILL, SPENT, SPENT_1_2, SPENT_ALL, SPENT_ALL_3_0, SPENT_ALL_IN_1_2, STOPPED, STREAMED, Step,
 };
 
 /// The walk.
@@ -254,7 +254,7 @@ pub(super) const SCRIPT: &[Act] = &[
     }),
     Act::Chapter("Over quota: 20 calls a minute, two at once"),
     Act::Call(SPENT),
-    Act::Call(SPENT),
+    Act::Call(SPENT_ALL),
     Act::Call(Step {
         title: "A third call at once",
         rule: "RATE_LIMITED, -32000 in contract 3.0, with the exact time to wait.",
@@ -270,10 +270,11 @@ pub(super) const SCRIPT: &[Act] = &[
         rule: "Who waits as long as told is admitted.",
         source: "AAP 3.0, Errors",
         path: "/busy",
+        answer_headers: SPENT_ALL_3_0,
         ..ADMITTED
     }),
     Act::Call(SPENT_1_2),
-    Act::Call(SPENT_1_2),
+    Act::Call(SPENT_ALL_IN_1_2),
     Act::Call(Step {
         title: "A third call at once at the endpoint of contract 1.2",
         rule: "The same refusal in the bare dialect: -32002, and the data is the error itself.",

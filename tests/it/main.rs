@@ -17,6 +17,7 @@ mod support;
 
 mod architecture;
 mod contract;
+mod docs;
 mod faults;
 mod forward;
 mod ids;
