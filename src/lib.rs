@@ -16,6 +16,7 @@
 //! | 4 | [`admin`] | its own socket: probes, metrics, reload. |
 //! | 4 | [`proxy`] | the request path: read, judge, forward. |
 //! | 5 | [`app`] | the composition root: starts the threads, stops them in order. |
+//! | 6 | [`demo`] | `forecourt demo`: a strict dealer, the gateway, and a walk through the rules. |
 //!
 //! `protocol` and `config` are the locked core: they compile with `--no-default-features`, that is
 //! without any crate that does I/O.
@@ -25,6 +26,8 @@ pub mod admin;
 #[cfg(feature = "gateway")]
 pub mod app;
 pub mod config;
+#[cfg(feature = "gateway")]
+pub mod demo;
 #[cfg(feature = "gateway")]
 pub mod limit;
 #[cfg(feature = "gateway")]

@@ -2,11 +2,13 @@
 //!
 //! Exit codes: 0 well, 1 a failure while running, 2 wrong usage, 78 a bad configuration.
 
+use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use forecourt::app::{self, Gateway, Options, StartError};
+use forecourt::demo::{self, Screen};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// A bad configuration (`EX_CONFIG` of sysexits.h).
@@ -40,12 +42,19 @@ enum Command {
         #[arg(value_name = "FILE", default_value = "/etc/forecourt/forecourt.toml")]
         file: PathBuf,
     },
+    /// Show the rules at work, in front of an embedded dealer agent; then serve for trying out.
+    Demo {
+        /// Exit after the walk: 0 when every answer was what the rules say, else 1.
+        #[arg(long)]
+        once: bool,
+    },
 }
 
 fn main() -> ExitCode {
     match Arguments::parse().command {
         Command::Run { config } => run(config),
         Command::Check { file } => check(file),
+        Command::Demo { once } => demo(once),
     }
 }
 
@@ -62,6 +71,20 @@ fn check(file: PathBuf) -> ExitCode {
         Err(problems) => {
             eprintln!("{problems}");
             ExitCode::from(EX_CONFIG)
+        }
+    }
+}
+
+fn demo(once: bool) -> ExitCode {
+    let mut out = io::stdout();
+    let no_colour = std::env::var_os("NO_COLOR").is_some_and(|it| !it.is_empty());
+    let is_coloured = out.is_terminal() && !no_colour;
+    match demo::run(&mut Screen::new(&mut out, is_coloured), once) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::config::amount::{NonZeroDuration, Rate, Size};
 use crate::config::per::Dimension;
 use crate::config::read::{At, Field, List};
 use crate::config::report::Span;
-use crate::config::settings::{Identify, Level, LogFormat, Secret};
+use crate::config::settings::{Identify, Level, LogFormat, RateLimitHeaders, Secret};
 use crate::config::table::{Named, Table, Tables};
 use crate::config::web::{Host, Path, UpstreamUrl};
 use crate::config::word::{Filled, Integer, Name};
@@ -95,6 +95,7 @@ pub(crate) struct Endpoint {
     pub(crate) upstream: Field<Name>,
     pub(crate) upstreams: Pairs<Name>,
     pub(crate) quotas: Field<List<Name>>,
+    pub(crate) ratelimit_headers: Field<RateLimitHeaders>,
     pub(crate) http_status: Field<HttpStatus>,
     pub(crate) report: Field<List<Step>>,
     pub(crate) methods: Field<List<Filled>>,
@@ -231,6 +232,7 @@ fn endpoint(mut table: Table<'_>) -> Endpoint {
         upstream: table.unless_misspelt(upstream, "upstream", &["upstreams"]),
         upstreams: table.pairs("upstreams", "`upstreams`"),
         quotas: table.list("quotas"),
+        ratelimit_headers: table.field("ratelimit_headers"),
         http_status: table.field("http_status"),
         report: table.list("report"),
         methods: table.list("methods"),

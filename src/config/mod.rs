@@ -32,7 +32,7 @@ pub use per::{Dimension, Per};
 pub use problem::{Excerpt, Problem, Problems, Severity};
 pub use settings::{
     AccessLog, Admin, Callers, Endpoint, Identify, Level, Limits, Listener, Log, LogFormat, Pin,
-    Quota, Runtime, Secret, Settings, Shutdown, Tls, Upstream,
+    Quota, RateLimitHeaders, Runtime, Secret, Settings, Shutdown, Tls, Upstream,
 };
 pub use web::{Host, UpstreamUrl};
 

@@ -247,7 +247,7 @@ pub struct Quota {
     /// One request per interval in the long run: the rate's period divided by its count, at least
     /// 1 ns, rounded down to whole nanoseconds.
     pub interval: Duration,
-    /// Requests at once after a rest; `burst` times `interval` is below 2^63 ns. Default: the count
+    /// Requests at once after a rest; `burst` times `interval` is below 2^62 ns. Default: the count
     /// of the rate.
     pub burst: NonZeroU32,
     /// One bucket across every endpoint that names the quota. Default false: each endpoint its own.
@@ -292,12 +292,41 @@ pub struct Endpoint {
     pub contracts: Vec<Pin>,
     /// Its quotas, as places in [`Settings::quotas`].
     pub quotas: Vec<usize>,
+    /// How answers tell callers of their quotas. Default draft.
+    pub ratelimit_headers: RateLimitHeaders,
     /// Which HTTP status carries a JSON-RPC answer made here. Default split.
     pub http_status: HttpStatus,
     /// The steps that only count and log. Default none.
     pub report: Steps,
     /// The JSON-RPC methods served, never empty. `None`: whatever the protocol allows.
     pub methods: Option<Vec<Box<str>>>,
+}
+
+/// How answers tell callers of their quotas.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum RateLimitHeaders {
+    /// `RateLimit` and `RateLimit-Policy`.
+    #[default]
+    Draft,
+    /// `X-RateLimit-Limit`, `-Remaining` and `-Reset`.
+    Legacy,
+    /// Not at all.
+    Off,
+}
+
+impl RateLimitHeaders {
+    /// Every choice.
+    pub const ALL: [Self; 3] = [Self::Draft, Self::Legacy, Self::Off];
+
+    /// The name used in configuration.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Draft => "draft",
+            Self::Legacy => "x-ratelimit",
+            Self::Off => "off",
+        }
+    }
 }
 
 /// A contract of an endpoint and where its calls go.

@@ -7,7 +7,7 @@ use http::{HeaderName, HeaderValue};
 use crate::config::document::{Node, Value};
 use crate::config::per::Dimension;
 use crate::config::read::{FromNode, FromText, Wrong};
-use crate::config::settings::{Identify, Level, LogFormat, Secret};
+use crate::config::settings::{Identify, Level, LogFormat, RateLimitHeaders, Secret};
 use crate::config::suggest;
 use crate::protocol::{Absence, Dialect, ExtensionUri, HttpStatus, Step, Version};
 
@@ -174,6 +174,12 @@ choice!(
     "\"split\", \"mapped\" or \"ok\"",
     HttpStatus::ALL,
     HttpStatus::name
+);
+choice!(
+    RateLimitHeaders,
+    "\"draft\", \"x-ratelimit\" or \"off\"",
+    RateLimitHeaders::ALL,
+    RateLimitHeaders::name
 );
 choice!(
     Step,

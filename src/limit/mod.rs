@@ -11,6 +11,7 @@
 
 pub mod caller;
 pub mod clock;
+pub mod fields;
 pub mod fingerprint;
 pub mod limiter;
 pub mod quota;
@@ -18,6 +19,7 @@ mod store;
 
 pub use caller::{Caller, Source, Subject, identify};
 pub use clock::{Clock, ManualClock, Moment, SystemClock};
+pub use fields::{Announced, Announcement};
 pub use fingerprint::Fingerprint;
 pub use limiter::{Decision, Limiter, Shortage};
 pub use quota::{Dimension, Per, Quota, Rule, Standing};

@@ -103,9 +103,13 @@ impl Heads {
         let start = self.start;
         let line = start.get(..self.length.min(Self::KEPT)).unwrap_or_default();
         let is_empty = matches!(line, [] | [b'\r']);
+        if self.place == Place::Head && self.last != b'\r' {
+            self.framing.has_bare_line_feed = true;
+        }
         match self.place {
             Place::Head if is_empty && self.has_begun => self.end_head(note),
-            Place::Head if is_empty => {}
+            // Empty lines before a request do not count, however they end.
+            Place::Head if is_empty => self.framing = Framing::default(),
             Place::Head => self.field(line),
             Place::Size => self.place = size(line).map_or(Place::Lost, chunk),
             // A bare line feed is part of a trailer, as it is to the parser.
@@ -188,18 +192,22 @@ mod tests {
     const NONE: Framing = Framing {
         lengths: 0,
         encodings: 0,
+        has_bare_line_feed: false,
     };
     const LENGTH: Framing = Framing {
         lengths: 1,
         encodings: 0,
+        has_bare_line_feed: false,
     };
     const CHUNKED: Framing = Framing {
         lengths: 0,
         encodings: 1,
+        has_bare_line_feed: false,
     };
     const BOTH: Framing = Framing {
         lengths: 1,
         encodings: 1,
+        has_bare_line_feed: false,
     };
 
     /// What is noted of these bytes, which must be the same whatever pieces they come in.
@@ -223,13 +231,17 @@ mod tests {
     fn every_head_is_noted_whatever_stands_between() {
         let pipelined = "GET / HTTP/1.1\r\nX: content-length:\r\n\r\n\
              \r\nPOST / HTTP/1.1\r\ncontent-LENGTH: \t 12 \r\n\r\nTransfer-Enc\
-             POST / HTTP/1.1\nTransfer-Encoding: chunked\n\n\
+             POST / HTTP/1.1\r\nTransfer-Encoding: chunked\n\r\n\
              A;x=\"1\"\r\n\r\n\r\nGET / \r\n\
              0\r\nContent-Length: 1\r\nX: \n\nGET\r\n\r\n\
              POST / HTTP/1.1\r\nContent-Length: 0\r\n\r\n\
              POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n\
              0\r\n\r\nGET / HTTP/1.1\r\n\r\n";
-        let expected = [NONE, LENGTH, CHUNKED, LENGTH, BOTH];
+        let bare = Framing {
+            has_bare_line_feed: true,
+            ..CHUNKED
+        };
+        let expected = [NONE, LENGTH, bare, LENGTH, BOTH];
         assert_eq!(noted(pipelined), expected);
     }
 
@@ -246,7 +258,12 @@ mod tests {
             ),
         ] {
             let bytes = format!("POST / HTTP/1.1\r\n{fields}\r\nGET / HTTP/1.1\r\n\r\n");
-            assert_eq!(noted(&bytes), [Framing { lengths, encodings }], "{fields}");
+            let framing = Framing {
+                lengths,
+                encodings,
+                has_bare_line_feed: false,
+            };
+            assert_eq!(noted(&bytes), [framing], "{fields}");
         }
         let spaces = " ".repeat(80);
         let bytes = format!("POST / HTTP/1.1\r\nContent-Length:{spaces}0\r\n\r\nGET /\r\n\r\n");

@@ -7,7 +7,8 @@
 
 use std::borrow::Cow;
 
-use crate::protocol::json::{Kind, Malformed, Raw, Scan, Scanner};
+use crate::protocol::json::{Malformed, Scan, Scanner};
+use crate::protocol::raw::{Kind, Raw};
 use crate::protocol::refusal::{Flaw, Refusal};
 
 /// A readable JSON-RPC request.
@@ -76,30 +77,28 @@ const READING_SKILLS: [&str; 4] = [
     "inventory.vehicle",
 ];
 
+/// How many bytes of a response are looked at: `jsonrpc` and `id` fit, and what follows is named.
+const TELLING: usize = 512;
+
 /// Whether a JSON-RPC response is an error, as far as its first bytes tell.
 ///
 /// Reads members up to `result` or `error`, whichever comes first, and no further: this is for
 /// counting, never for a decision. `None`: these bytes do not tell.
 #[must_use]
 pub fn is_error_response(start: &[u8]) -> Option<bool> {
+    let start = start.get(..TELLING).unwrap_or(start);
     let start = match std::str::from_utf8(start) {
         Ok(text) => text,
-        // A cut in the middle of a character at the end of a piece.
+        // A cut in the middle of a character.
         Err(error) => std::str::from_utf8(start.get(..error.valid_up_to())?).ok()?,
     };
     let mut found = None;
     // Malformed ends the walk: at the member that tells, or where the piece ends.
     let _ = Scanner::new(start).object(|scanner, name| {
-        if name.is("result") {
-            found = Some(false);
-        } else if name.is("error") {
-            let is_null = scanner.peek()? == b'n';
-            if is_null {
-                return scanner.value().map(drop);
-            }
-            found = Some(true);
-        } else {
-            return scanner.value().map(drop);
+        match name {
+            "result" => found = Some(false),
+            "error" if scanner.peek()? != b'n' => found = Some(true),
+            _ => return skip(scanner),
         }
         Err(Malformed)
     });
@@ -204,7 +203,7 @@ impl<'b> Members<'b> {
         let first = scanner.peek().map_err(|_| Refusal::ParseError)?;
         let scanned = match first {
             b'{' => members.top(&mut scanner),
-            _ => scanner.value().map(drop),
+            _ => skip(&mut scanner),
         };
         scanned
             .and_then(|()| scanner.end())
@@ -217,86 +216,72 @@ impl<'b> Members<'b> {
     }
 
     fn top(&mut self, scanner: &mut Scanner<'b>) -> Scan<()> {
-        scanner.object(|scanner, name| {
-            if name.is("id") {
-                self.id.take(scanner)
-            } else if name.is("jsonrpc") {
-                self.jsonrpc.take(scanner)
-            } else if name.is("method") {
-                self.method.take(scanner)
-            } else if name.is("params") {
+        scanner.object(|scanner, name| match name {
+            "id" => self.id.take(scanner),
+            "jsonrpc" => self.jsonrpc.take(scanner),
+            "method" => self.method.take(scanner),
+            "params" => {
                 self.duplicate |= self.params.again();
                 self.params(scanner)
-            } else {
-                scanner.value().map(drop)
             }
+            _ => skip(scanner),
         })
     }
 
     fn params(&mut self, scanner: &mut Scanner<'b>) -> Scan<()> {
-        object_or_skip(scanner, |scanner, name| {
-            if name.is("tenant") {
-                self.tenant.take(scanner)
-            } else if name.is("message") {
+        object_or_skip(scanner, |scanner, name| match name {
+            "tenant" => self.tenant.take(scanner),
+            "message" => {
                 self.duplicate |= self.message.again();
                 self.message(scanner)
-            } else if name.is("configuration") {
+            }
+            "configuration" => {
                 self.duplicate |= self.configuration.again();
                 self.configuration(scanner)
-            } else {
-                scanner.value().map(drop)
             }
+            _ => skip(scanner),
         })
     }
 
     fn configuration(&mut self, scanner: &mut Scanner<'b>) -> Scan<()> {
-        object_or_skip(scanner, |scanner, name| {
-            if name.is("acceptedOutputModes") {
-                self.accepted_output_modes.take(scanner)
-            } else {
-                scanner.value().map(drop)
-            }
+        object_or_skip(scanner, |scanner, name| match name {
+            "acceptedOutputModes" => self.accepted_output_modes.take(scanner),
+            _ => skip(scanner),
         })
     }
 
     fn message(&mut self, scanner: &mut Scanner<'b>) -> Scan<()> {
         object_or_skip(scanner, |scanner, name| {
-            if !name.is("parts") {
-                return scanner.value().map(drop);
+            if name != "parts" {
+                return skip(scanner);
             }
             self.duplicate |= self.parts.again();
             if scanner.peek()? != b'[' {
-                return scanner.value().map(drop);
+                return skip(scanner);
             }
             scanner.array(|scanner, index| match index {
                 0 => self.part(scanner),
-                _ => scanner.value().map(drop),
+                _ => skip(scanner),
             })
         })
     }
 
     fn part(&mut self, scanner: &mut Scanner<'b>) -> Scan<()> {
-        object_or_skip(scanner, |scanner, name| {
-            if name.is("mediaType") {
-                self.media_type.take(scanner)
-            } else if name.is("data") {
+        object_or_skip(scanner, |scanner, name| match name {
+            "mediaType" => self.media_type.take(scanner),
+            "data" => {
                 self.duplicate |= self.data.again();
                 self.data(scanner)
-            } else {
-                scanner.value().map(drop)
             }
+            _ => skip(scanner),
         })
     }
 
     fn data(&mut self, scanner: &mut Scanner<'b>) -> Scan<()> {
-        object_or_skip(scanner, |scanner, name| {
-            if name.is("type") {
-                self.data_type.take(scanner)
-            } else if name.is("idempotency_key") {
-                self.idempotency_key.take(scanner)
-            } else {
-                scanner.value().map(drop)
-            }
+        object_or_skip(scanner, |scanner, name| match name {
+            "type" => self.data_type.take(scanner),
+            "idempotency_key" => self.idempotency_key.take(scanner),
+            _ => skip(scanner),
         })
     }
 
@@ -343,13 +328,17 @@ impl<'b> Members<'b> {
 
 fn object_or_skip<'b>(
     scanner: &mut Scanner<'b>,
-    each: impl FnMut(&mut Scanner<'b>, Raw<'b>) -> Scan<()>,
+    each: impl FnMut(&mut Scanner<'b>, &str) -> Scan<()>,
 ) -> Scan<()> {
     if scanner.peek()? == b'{' {
         scanner.object(each)
     } else {
-        scanner.value().map(drop)
+        skip(scanner)
     }
+}
+
+fn skip(scanner: &mut Scanner<'_>) -> Scan<()> {
+    scanner.value().map(|_| ())
 }
 
 const fn refused(flaw: Flaw, id: Id<'_>) -> Unreadable<'_> {

@@ -4,7 +4,7 @@
 //! round (a property test holds them together). Nesting is bounded by [`MAX_DEPTH`]; skipping a
 //! value uses no recursion. Must never answer from a text it has not read to its end.
 
-use std::borrow::Cow;
+use crate::protocol::raw::Raw;
 
 /// The deepest nesting accepted; the top level is 1 (**our reading**).
 pub const MAX_DEPTH: u32 = 128;
@@ -15,72 +15,6 @@ pub struct Malformed;
 
 /// The result of a scanning step.
 pub type Scan<T> = Result<T, Malformed>;
-
-/// The raw text of one JSON value, exactly as it stood.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Raw<'a>(&'a str);
-
-impl<'a> Raw<'a> {
-    /// The text `null`.
-    pub const NULL: Raw<'static> = Raw("null");
-
-    /// A value whose text is known to be valid.
-    pub(in crate::protocol) const fn of_text(text: &'a str) -> Self {
-        Self(text)
-    }
-
-    /// The JSON text itself.
-    #[must_use]
-    pub const fn as_str(self) -> &'a str {
-        self.0
-    }
-
-    /// The decoded text, when the value is a string that decodes to Unicode.
-    #[must_use]
-    pub fn text(self) -> Option<Cow<'a, str>> {
-        let inner = self.0.strip_prefix('"')?.strip_suffix('"')?;
-        if memchr::memchr(b'\\', inner.as_bytes()).is_none() {
-            return Some(Cow::Borrowed(inner));
-        }
-        serde_json::from_str::<String>(self.0).ok().map(Cow::Owned)
-    }
-
-    /// The first byte, which tells the kind of a valid JSON value.
-    #[must_use]
-    pub fn kind(self) -> Kind {
-        match self.0.as_bytes() {
-            [b'"', ..] => Kind::String,
-            [b'{', ..] => Kind::Object,
-            [b'[', ..] => Kind::Array,
-            [b't' | b'f', ..] => Kind::Boolean,
-            [b'n', ..] => Kind::Null,
-            _ => Kind::Number,
-        }
-    }
-
-    /// Whether the value is this exact string.
-    #[must_use]
-    pub fn is(self, wanted: &str) -> bool {
-        self.text().is_some_and(|text| text == wanted)
-    }
-}
-
-/// The kinds of JSON value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// A string.
-    String,
-    /// A number.
-    Number,
-    /// `true` or `false`.
-    Boolean,
-    /// `null`.
-    Null,
-    /// An object.
-    Object,
-    /// An array.
-    Array,
-}
 
 /// A place in a JSON text.
 #[derive(Debug)]
@@ -125,12 +59,12 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Walks the members of the object that starts here. `each` gets every name and must consume
-    /// the value.
+    /// Walks the members of the object that starts here. `each` gets every name, decoded, and must
+    /// consume the value. A name that decodes to no Unicode text comes as the empty one.
     ///
     /// # Errors
     /// Not an object, or malformed.
-    pub fn object(&mut self, mut each: impl FnMut(&mut Self, Raw<'a>) -> Scan<()>) -> Scan<()> {
+    pub fn object(&mut self, mut each: impl FnMut(&mut Self, &str) -> Scan<()>) -> Scan<()> {
         self.open(b'{')?;
         if self.peek()? == b'}' {
             return self.close();
@@ -139,9 +73,17 @@ impl<'a> Scanner<'a> {
             if self.peek()? != b'"' {
                 return Err(Malformed);
             }
-            let name = self.string()?;
+            let start = self.at;
+            let is_escaped = self.string()?;
+            let end = self.at;
             self.expect(b':')?;
-            each(self, name)?;
+            if is_escaped {
+                let name = self.slice(start, end)?.text().unwrap_or_default();
+                each(self, &name)?;
+            } else {
+                let name = self.text.get(start + 1..end - 1).ok_or(Malformed)?;
+                each(self, name)?;
+            }
             match self.peek()? {
                 b',' => self.at += 1,
                 b'}' => return self.close(),
@@ -205,7 +147,7 @@ impl<'a> Scanner<'a> {
             // A value, or an empty container's opening, is done: what follows it?
             loop {
                 if self.depth == outer {
-                    return self.slice(start);
+                    return self.slice(start, self.at);
                 }
                 let in_object = objects & 1 == 1;
                 match (self.peek()?, in_object) {
@@ -241,7 +183,7 @@ impl<'a> Scanner<'a> {
 
     fn scalar(&mut self) -> Scan<()> {
         match self.peek()? {
-            b'"' => self.string().map(drop),
+            b'"' => self.string().map(|_| ()),
             b't' => self.literal(b"true"),
             b'f' => self.literal(b"false"),
             b'n' => self.literal(b"null"),
@@ -294,64 +236,38 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Reads the string that starts here, quotes included.
-    fn string(&mut self) -> Scan<Raw<'a>> {
-        let start = self.at;
+    /// Reads the string that starts here, quotes included. Whether it has an escape.
+    fn string(&mut self) -> Scan<bool> {
+        let mut is_escaped = false;
         self.at += 1;
         loop {
-            self.plain();
+            self.at = plain_until(self.bytes, self.at);
             match self.here().ok_or(Malformed)? {
                 b'"' => {
                     self.at += 1;
-                    return self.slice(start);
+                    return Ok(is_escaped);
                 }
                 b'\\' => {
-                    let escape = self.bytes.get(self.at + 1).ok_or(Malformed)?;
-                    self.at += 2;
-                    match escape {
-                        b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => {}
-                        b'u' => {
-                            let digits = self.bytes.get(self.at..self.at + 4).ok_or(Malformed)?;
-                            if !digits.iter().all(u8::is_ascii_hexdigit) {
-                                return Err(Malformed);
-                            }
-                            self.at += 4;
-                        }
-                        _ => return Err(Malformed),
-                    }
+                    is_escaped = true;
+                    self.escape()?;
                 }
                 _ => return Err(Malformed),
             }
         }
     }
 
-    /// Moves to the next quote, backslash or control byte, eight bytes at a time.
-    fn plain(&mut self) {
-        const ONES: u64 = 0x0101_0101_0101_0101;
-        const HIGHS: u64 = 0x8080_8080_8080_8080;
-        let zero_byte = |word: u64| word.wrapping_sub(ONES) & !word & HIGHS;
-        while let Some((chunk, _)) = self
-            .bytes
-            .get(self.at..)
-            .and_then(<[u8]>::split_first_chunk::<8>)
-        {
-            let word = u64::from_le_bytes(*chunk);
-            let control = word.wrapping_sub(ONES * 0x20) & !word & HIGHS;
-            let stop = control
-                | zero_byte(word ^ (ONES * u64::from(b'"')))
-                | zero_byte(word ^ (ONES * u64::from(b'\\')));
-            if stop != 0 {
-                // The lowest marked byte is exact; only bytes above it can be marked falsely.
-                self.at += (stop.trailing_zeros() / 8) as usize;
-                return;
+    fn escape(&mut self) -> Scan<()> {
+        let escape = self.bytes.get(self.at + 1).ok_or(Malformed)?;
+        self.at += 2;
+        match escape {
+            b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => Ok(()),
+            b'u' => {
+                let digits = self.bytes.get(self.at..self.at + 4).ok_or(Malformed)?;
+                self.at += 4;
+                let is_hex = digits.iter().all(u8::is_ascii_hexdigit);
+                is_hex.then_some(()).ok_or(Malformed)
             }
-            self.at += 8;
-        }
-        while self
-            .here()
-            .is_some_and(|byte| byte >= 0x20 && byte != b'"' && byte != b'\\')
-        {
-            self.at += 1;
+            _ => Err(Malformed),
         }
     }
 
@@ -385,14 +301,58 @@ impl<'a> Scanner<'a> {
     }
 
     fn white_space(&mut self) {
-        while let Some(b' ' | b'\n' | b'\r' | b'\t') = self.here() {
-            self.at += 1;
+        // Compact texts have none, indented ones a line break and a run of spaces.
+        if let Some(b' ' | b'\n' | b'\r' | b'\t') = self.here() {
+            self.at = blank_until(self.bytes, self.at + 1);
         }
     }
 
-    fn slice(&self, start: usize) -> Scan<Raw<'a>> {
-        self.text.get(start..self.at).map(Raw).ok_or(Malformed)
+    fn slice(&self, start: usize, end: usize) -> Scan<Raw<'a>> {
+        self.text.get(start..end).map(Raw::of_text).ok_or(Malformed)
     }
+}
+
+/// One in each byte of a word.
+const ONES: u64 = 0x0101_0101_0101_0101;
+/// The top bit of each byte of a word.
+const HIGHS: u64 = 0x8080_8080_8080_8080;
+
+/// Marks the top bit of bytes that are zero; the lowest mark is exact, one above it may be false.
+const fn zero_bytes(word: u64) -> u64 {
+    word.wrapping_sub(ONES) & !word & HIGHS
+}
+
+/// Where the next quote, backslash or control byte stands from `at` on; the end if there is none.
+fn plain_until(bytes: &[u8], mut at: usize) -> usize {
+    while let Some((chunk, _)) = bytes.get(at..).and_then(<[u8]>::split_first_chunk::<8>) {
+        let word = u64::from_le_bytes(*chunk);
+        let control = word.wrapping_sub(ONES * 0x20) & !word & HIGHS;
+        let stop = control
+            | zero_bytes(word ^ (ONES * b'"' as u64))
+            | zero_bytes(word ^ (ONES * b'\\' as u64));
+        if stop != 0 {
+            return at + (stop.trailing_zeros() / 8) as usize;
+        }
+        at += 8;
+    }
+    let rest = bytes.get(at..).unwrap_or_default();
+    let plain = |byte: &&u8| **byte >= 0x20 && **byte != b'"' && **byte != b'\\';
+    at + rest.iter().take_while(plain).count()
+}
+
+/// Where the next byte that is no white space stands from `at` on; the end if there is none.
+fn blank_until(bytes: &[u8], mut at: usize) -> usize {
+    while let Some((chunk, _)) = bytes.get(at..).and_then(<[u8]>::split_first_chunk::<8>) {
+        let word = u64::from_le_bytes(*chunk) ^ (ONES * b' ' as u64);
+        if word != 0 {
+            at += (word.trailing_zeros() / 8) as usize;
+            break;
+        }
+        at += 8;
+    }
+    let rest = bytes.get(at..).unwrap_or_default();
+    let blank = |byte: &&u8| matches!(**byte, b' ' | b'\n' | b'\r' | b'\t');
+    at + rest.iter().take_while(blank).count()
 }
 
 #[cfg(test)]
@@ -469,6 +429,8 @@ mod tests {
             "[1]\u{0}",
             "{,}",
             "{\"a\":1,,\"b\":2}",
+            "  \t        1        \n   ",
+            "{        \"a\"        :        1        }",
             "\"12345678\\",
             "\"1234567\u{1}\"",
             "\"12345678\u{1f}901234567\"",

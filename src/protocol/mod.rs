@@ -17,6 +17,7 @@ pub mod judge;
 pub mod method;
 pub mod outcome;
 pub mod query;
+pub mod raw;
 pub mod refusal;
 pub mod releases;
 pub mod status;

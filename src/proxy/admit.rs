@@ -9,7 +9,7 @@ use http::HeaderMap;
 
 use super::record::Record;
 use super::respond::Refused;
-use crate::limit::{Decision, Subject};
+use crate::limit::{Announcement, Decision, Standing, Subject};
 use crate::protocol::judge::{judge_reporting, select};
 use crate::protocol::{Activation, Envelope, Refusal, Step, Supplied, Verdict, method};
 use crate::state::Endpoint;
@@ -18,11 +18,31 @@ use crate::state::Endpoint;
 const COST: NonZeroU32 = NonZeroU32::MIN;
 
 /// Charges a call that was refused before its quota was asked: unreadable calls are not free.
-pub(super) fn charge(endpoint: &Endpoint, subject: &Subject, record: &Record) {
+pub(super) fn charge(endpoint: &Endpoint, subject: &Subject, record: &mut Record) {
     if !endpoint.quotas.is_empty() {
         let limiter = &record.worker().shared.limiter;
         limiter.charge(&endpoint.quotas, subject, COST);
+        announce(endpoint, subject, None, record);
     }
+}
+
+/// Prepares what the answer will say of the caller's quotas. `known` spares looking where the
+/// decision on a single quota told it already.
+fn announce(endpoint: &Endpoint, subject: &Subject, known: Option<Standing>, record: &mut Record) {
+    if matches!(endpoint.announcement, Announcement::Off) {
+        return;
+    }
+    let quotas = &endpoint.quotas;
+    let announced = match (&**quotas, known) {
+        ([_], Some(standing)) => endpoint.announcement.announce(quotas, &[standing]),
+        _ => {
+            let limiter = &record.worker().shared.limiter;
+            let standing = |quota| limiter.standing(quota, subject);
+            let standings: Vec<_> = quotas.iter().map(standing).collect();
+            endpoint.announcement.announce(quotas, &standings)
+        }
+    };
+    record.announces(announced);
 }
 
 /// Asks the endpoint's quotas, all together.
@@ -39,7 +59,13 @@ pub(super) fn quota(
         return Ok(());
     }
     let limiter = &record.worker().shared.limiter;
-    match limiter.check(&endpoint.quotas, subject, COST) {
+    let decision = limiter.check(&endpoint.quotas, subject, COST);
+    let known = match decision {
+        Decision::Admitted(standing) => standing,
+        Decision::Refused(_) => None,
+    };
+    announce(endpoint, subject, known, record);
+    match decision {
         Decision::Admitted(_) => {
             for meters in &endpoint.quota_meters {
                 meters.admitted.inc();

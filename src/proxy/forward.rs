@@ -5,7 +5,7 @@
 //! rebuilt rather than believed. Query parameters named like the A2A headers do not travel.
 
 use bytes::Bytes;
-use http::header::{CONTENT_LENGTH, EXPECT, FORWARDED, HOST, HeaderMap, HeaderName, HeaderValue};
+use http::header::{HOST, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Request, Uri};
 
 use super::hop;
@@ -18,7 +18,6 @@ use crate::upstream::{Fault, Outgoing, Upstream};
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
-const X_REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
 
 /// The id of one request, ours or the caller's.
 pub(super) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -76,7 +75,7 @@ pub(super) fn prepare(
     *request.method_mut() = head.method;
     *request.uri_mut() = uri;
     let mut headers = head.headers;
-    clean(&mut headers);
+    hop::strip(&mut headers, is_unwanted);
     introduce(&mut headers, client, upstream);
     headers.insert(X_REQUEST_ID, head.request_id);
     if let Some(activation) = head.activation {
@@ -112,15 +111,14 @@ fn target(
     Uri::try_from(text)
 }
 
-/// Takes away what must not travel.
-fn clean(headers: &mut HeaderMap) {
-    hop::strip(headers);
-    for name in [CONTENT_LENGTH, EXPECT, FORWARDED, X_REAL_IP] {
-        headers.remove(name);
-    }
-    for name in LOOK_ALIKES {
-        headers.remove(name);
-    }
+/// Whether a field of the caller's must not reach the upstream: its framing and expectation are
+/// this hop's, its word on who it is is not believed, and look-alikes of the A2A headers are
+/// merged with the real ones by CGI-style servers.
+fn is_unwanted(name: &str) -> bool {
+    matches!(
+        name,
+        "content-length" | "expect" | "forwarded" | "x-real-ip"
+    ) || LOOK_ALIKES.contains(&name)
 }
 
 /// Says who is asking whom. No proxy is trusted to have said it already.

@@ -4,31 +4,37 @@
 //! line. `A2A-Version` and `A2A-Extensions` are never removed: they were just judged (**our
 //! reading**; RFC 9110 would remove them when listed).
 
-use http::header::{
-    CONNECTION, HeaderMap, HeaderName, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER,
-    TRANSFER_ENCODING, UPGRADE,
-};
+use http::header::{CONNECTION, HeaderMap, HeaderName};
 
 use crate::protocol::headers::{A2A_EXTENSIONS, A2A_VERSION};
 
-const FIXED: [HeaderName; 9] = [
-    CONNECTION,
-    HeaderName::from_static("keep-alive"),
-    HeaderName::from_static("proxy-connection"),
-    PROXY_AUTHENTICATE,
-    PROXY_AUTHORIZATION,
-    TE,
-    TRAILER,
-    TRANSFER_ENCODING,
-    UPGRADE,
-];
+/// Whether a field belongs to one connection by its name.
+fn is_hop_by_hop(name: &str) -> bool {
+    matches!(
+        name,
+        "connection"
+            | "keep-alive"
+            | "proxy-authenticate"
+            | "proxy-authorization"
+            | "proxy-connection"
+            | "te"
+            | "trailer"
+            | "transfer-encoding"
+            | "upgrade"
+    )
+}
 
-/// Removes what must not travel past this hop.
-pub(super) fn strip(headers: &mut HeaderMap) {
-    for name in listed(headers) {
-        headers.remove(name);
-    }
-    for name in &FIXED {
+/// Removes what must not travel past this hop, and what else `is_unwanted` says. One pass over the
+/// names, because most requests carry next to nothing of it.
+pub(super) fn strip(headers: &mut HeaderMap, is_unwanted: impl Fn(&str) -> bool) {
+    let mut stay_here = listed(headers);
+    stay_here.extend(
+        headers
+            .keys()
+            .filter(|name| is_hop_by_hop(name.as_str()) || is_unwanted(name.as_str()))
+            .cloned(),
+    );
+    for name in stay_here {
         headers.remove(name);
     }
 }
@@ -82,7 +88,8 @@ mod tests {
                 HeaderValue::from_bytes(value.as_bytes()).unwrap(),
             );
         }
-        strip(&mut headers);
+        headers.insert("x-unwanted", HeaderValue::from_static("1"));
+        strip(&mut headers, |name| name == "x-unwanted");
         let mut left: Vec<_> = headers.keys().map(HeaderName::as_str).collect();
         left.sort_unstable();
         assert_eq!(left, ["a2a-extensions", "a2a-version", "x-kept"]);

@@ -98,14 +98,27 @@ async fn pass<'s>(
     body: Incoming,
     record: &mut Record,
 ) -> Result<Passed<'s>, Stop> {
-    let target = strict::inspect(&parts, connection.next_framing())?;
+    let request::Parts {
+        method,
+        uri,
+        version,
+        headers,
+        ..
+    } = parts;
+    let head = strict::Head {
+        method: &method,
+        version,
+        uri: &uri,
+        headers: &headers,
+    };
+    let target = strict::inspect(&head, connection.next_framing())?;
     let host = target.host.as_deref();
     let found = snapshot.routes.find(host, target.path);
-    let is_read = matches!(parts.method, Method::GET | Method::HEAD);
+    let is_read = matches!(method, Method::GET | Method::HEAD);
     let relayed = match &found {
         Some(found) => {
             record.at(found.endpoint);
-            match parts.method {
+            match method {
                 Method::POST => None,
                 Method::OPTIONS => Some((&**found.endpoint, Place::Below(found.rest))),
                 _ if is_read && CARDS.contains(&found.rest) => {
@@ -125,7 +138,14 @@ async fn pass<'s>(
     match (relayed, found) {
         (Some((endpoint, place)), _) => {
             let upstream = &endpoint.first.upstream;
-            let head = head(&parts, place, query, None, record);
+            let head = Head {
+                method,
+                headers,
+                place,
+                query,
+                request_id: record.request_id.clone(),
+                activation: None,
+            };
             let reply = send(worker, connection, upstream, head, Bytes::new(), record)
                 .await
                 .map_err(|fault| Stop::RelayFailed(fault::refusal(&fault, true)))?;
@@ -143,7 +163,7 @@ async fn pass<'s>(
                 place: Place::Below(found.rest),
                 query,
             };
-            call.serve(&parts, body, record).await
+            call.serve(headers, body, record).await
         }
         (None, None) => Err(Stop::NoRoute),
     }
@@ -162,17 +182,17 @@ struct Call<'s, 'r> {
 impl<'s> Call<'s, '_> {
     async fn serve(
         self,
-        parts: &request::Parts,
+        headers: HeaderMap,
         body: Incoming,
         record: &mut Record,
     ) -> Result<Passed<'s>, Stop> {
         let endpoint = self.endpoint;
         let client = self.connection.client();
-        let caller = identify(&self.snapshot.callers, &parts.headers, client);
+        let caller = identify(&self.snapshot.callers, &headers, client);
         let subject = Subject::new(&caller, client);
         record.by(caller);
 
-        let held = match self.body(parts, body).await {
+        let held = match self.body(&headers, body).await {
             Ok(held) => held,
             Err(stop) => {
                 admit::charge(endpoint, &subject, record);
@@ -189,10 +209,17 @@ impl<'s> Call<'s, '_> {
         };
         record.called(&envelope);
         admit::quota(endpoint, &subject, &envelope, record)?;
-        let (pin, activation) = admit::contract(endpoint, &parts.headers, &envelope, record)?;
+        let (pin, activation) = admit::contract(endpoint, &headers, &envelope, record)?;
 
         let upstream = &endpoint.pin(pin).upstream;
-        let head = head(parts, self.place, self.query, Some(activation), record);
+        let head = Head {
+            method: Method::POST,
+            headers,
+            place: self.place,
+            query: self.query,
+            request_id: record.request_id.clone(),
+            activation: Some(activation),
+        };
         let bytes = held.bytes.clone();
         match send(self.worker, self.connection, upstream, head, bytes, record).await {
             Ok(reply) => Ok(Passed {
@@ -207,8 +234,8 @@ impl<'s> Call<'s, '_> {
     }
 
     /// Reads the body of a call that says it is JSON.
-    async fn body(&self, parts: &request::Parts, body: Incoming) -> Result<Held, Stop> {
-        speaks_json(&parts.headers)
+    async fn body(&self, headers: &HeaderMap, body: Incoming) -> Result<Held, Stop> {
+        speaks_json(headers)
             .map_err(|media| Refused::unread(Refusal::ContentTypeNotSupported(media)))?;
         let limits = &self.snapshot.settings.limits;
         let allowance = Allowance {
@@ -216,7 +243,7 @@ impl<'s> Call<'s, '_> {
             in_flight: limits.in_flight_bytes,
             time: limits.body_timeout,
         };
-        let refusal = match read(body, &parts.headers, &self.worker.budget, allowance).await {
+        let refusal = match read(body, headers, &self.worker.budget, allowance).await {
             Ok(held) => return Ok(held),
             Err(Unread::TooLarge) => Refusal::BodyTooLarge { limit: limits.body },
             Err(Unread::TooSlow) => Refusal::BodyTimeout,
@@ -227,23 +254,6 @@ impl<'s> Call<'s, '_> {
             }
         };
         Err(Refused::unread(refusal).into())
-    }
-}
-
-fn head<'r>(
-    parts: &request::Parts,
-    place: Place<'r>,
-    query: Option<&'r str>,
-    activation: Option<Activation<'r>>,
-    record: &Record,
-) -> Head<'r> {
-    Head {
-        method: parts.method.clone(),
-        headers: parts.headers.clone(),
-        place,
-        query,
-        request_id: record.request_id.clone(),
-        activation,
     }
 }
 

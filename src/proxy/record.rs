@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::worker::Worker;
-use crate::limit::Caller;
+use crate::limit::{Announced, Caller};
 use crate::observe::{Line, Presence, Timestamp};
 use crate::protocol::{Activation, Envelope, Outcome, Refusal, Step, Steps};
 use crate::state::Endpoint;
@@ -54,6 +54,7 @@ pub(super) struct Record {
     upstream_took: Option<Duration>,
     status: Option<StatusCode>,
     answer: Option<Made>,
+    announced: Option<Announced>,
     outcome: Outcome,
     _in_flight: Presence,
 }
@@ -114,6 +115,7 @@ impl Record {
             upstream_took: None,
             status: None,
             answer: None,
+            announced: None,
             outcome: Outcome::ClientGone,
             _in_flight: Presence::of(&worker.shared.metrics.requests_in_flight),
             worker: Rc::clone(worker),
@@ -210,6 +212,16 @@ impl Record {
         if let Some(endpoint) = &self.endpoint {
             endpoint.meters.answered(took);
         }
+    }
+
+    /// The answer will say this of the caller's quotas.
+    pub(super) fn announces(&mut self, announced: Option<Announced>) {
+        self.announced = announced;
+    }
+
+    /// What the answer says of the caller's quotas, to be written once.
+    pub(super) fn take_announced(&mut self) -> Option<Announced> {
+        self.announced.take()
     }
 
     /// The status that is sent.

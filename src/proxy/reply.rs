@@ -2,7 +2,7 @@
 //! one connection.
 //!
 //! Status, headers and body pass as they come; a stream passes each piece as it comes. Added are
-//! the request's id, and `A2A-Extensions` with the activated URI where the request was activated
+//! the request's id, how the caller stands with its quotas, and `A2A-Extensions` with the activated URI where the request was activated
 //! and the upstream named none. Must never read more of a body than its first bytes.
 
 use http::Response;
@@ -23,7 +23,7 @@ pub(super) fn relay(
     mut record: Record,
 ) -> Response<Body> {
     let Reply { mut head, body } = reply;
-    hop::strip(&mut head.headers);
+    hop::strip(&mut head.headers, |_| false);
     if let Some(activation) = activation
         && activation.is_activated()
         && !head.headers.contains_key(A2A_EXTENSIONS)
@@ -32,6 +32,9 @@ pub(super) fn relay(
         head.headers.insert(A2A_EXTENSIONS, uri);
     }
     head.headers.insert(X_REQUEST_ID, record.request_id.clone());
+    if let Some(announced) = record.take_announced() {
+        announced.write(&mut head.headers);
+    }
     head.version = http::Version::HTTP_11;
     record.sends(head.status);
     let outcome = if head.status.is_client_error() || head.status.is_server_error() {

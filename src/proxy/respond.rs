@@ -203,11 +203,15 @@ fn response(
 ) -> Response<Body> {
     record.sends(status);
     let request_id = record.request_id.clone();
+    let announced = record.take_announced();
     let mut response = Response::new(Body::made(body, record, outcome));
     *response.status_mut() = status;
     let headers = response.headers_mut();
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(X_REQUEST_ID, request_id);
+    if let Some(announced) = announced {
+        announced.write(headers);
+    }
     response
 }
 

@@ -11,19 +11,32 @@ use http::header::{
     TRANSFER_ENCODING,
 };
 use http::uri::Authority;
-use http::{Method, StatusCode, Uri, Version, request};
+use http::{Method, StatusCode, Uri, Version};
 
 use crate::state::connection::Framing;
 
 /// Where a request wants to go: read once, used for routing and logs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Target<'r> {
+pub(super) struct Target<'h, 'u> {
     /// Lower-case host without port; `None` only for HTTP/1.0 without `Host`.
-    pub(super) host: Option<Cow<'r, str>>,
+    pub(super) host: Option<Cow<'h, str>>,
     /// The path as received.
-    pub(super) path: &'r str,
+    pub(super) path: &'u str,
     /// The query as received.
-    pub(super) query: Option<&'r str>,
+    pub(super) query: Option<&'u str>,
+}
+
+/// A request's head, as it came.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Head<'h, 'u> {
+    /// The method.
+    pub(super) method: &'h Method,
+    /// The version of the message.
+    pub(super) version: Version,
+    /// The target.
+    pub(super) uri: &'u Uri,
+    /// The fields.
+    pub(super) headers: &'h HeaderMap,
 }
 
 /// Why a request is not acceptable HTTP. The text is for the log and the plain answer.
@@ -46,24 +59,30 @@ const fn bad(why: &'static str) -> Unfit {
 ///
 /// # Errors
 /// 400, or 417 for an expectation that cannot be met. The connection is to be closed.
-pub(super) fn inspect(parts: &request::Parts, framing: Framing) -> Result<Target<'_>, Unfit> {
-    if parts.method == Method::CONNECT {
+pub(super) fn inspect<'h, 'u>(
+    head: &Head<'h, 'u>,
+    framing: Framing,
+) -> Result<Target<'h, 'u>, Unfit> {
+    if *head.method == Method::CONNECT {
         return Err(bad("CONNECT is not served"));
     }
-    framing_is_single(&parts.headers, framing)?;
-    connection_takes_nothing_vital(&parts.headers)?;
-    expectation_can_be_met(&parts.headers)?;
-    let host = host(parts)?;
-    let path = parts.uri.path();
+    framing_is_single(head.headers, framing)?;
+    connection_takes_nothing_vital(head.headers)?;
+    expectation_can_be_met(head.headers)?;
+    let host = host(head)?;
+    let path = head.uri.path();
     path_is_plain(path)?;
     Ok(Target {
         host,
         path,
-        query: parts.uri.query(),
+        query: head.uri.query(),
     })
 }
 
 fn framing_is_single(headers: &HeaderMap, framing: Framing) -> Result<(), Unfit> {
+    if framing.has_bare_line_feed {
+        return Err(bad("a line that does not end in CR LF"));
+    }
     let mut encodings = headers.get_all(TRANSFER_ENCODING).iter();
     if let Some(encoding) = encodings.next() {
         if encodings.next().is_some() || !encoding.as_bytes().eq_ignore_ascii_case(b"chunked") {
@@ -109,20 +128,20 @@ fn expectation_can_be_met(headers: &HeaderMap) -> Result<(), Unfit> {
     Ok(())
 }
 
-fn host(parts: &request::Parts) -> Result<Option<Cow<'_, str>>, Unfit> {
-    let mut lines = parts.headers.get_all(HOST).iter();
+fn host<'h>(head: &Head<'h, '_>) -> Result<Option<Cow<'h, str>>, Unfit> {
+    let mut lines = head.headers.get_all(HOST).iter();
     let line = lines.next();
     if lines.next().is_some() {
         return Err(bad("more than one Host"));
     }
     let Some(line) = line else {
-        return match parts.version {
-            Version::HTTP_10 if parts.uri.authority().is_none() => Ok(None),
+        return match head.version {
+            Version::HTTP_10 if head.uri.authority().is_none() => Ok(None),
             _ => Err(bad("no Host")),
         };
     };
     let authority = authority(line).ok_or(bad("bad Host"))?;
-    if !agrees(&parts.uri, authority) {
+    if !agrees(head.uri, authority) {
         return Err(bad("the target's host and Host disagree"));
     }
     let host = without_port(authority);
@@ -147,7 +166,8 @@ fn authority(line: &HeaderValue) -> Option<&str> {
         Some((host, port)) if !port.ends_with(']') => (host, port),
         _ => (text, ""),
     };
-    if !port.bytes().all(|byte| byte.is_ascii_digit()) || port.len() > 5 {
+    let is_port = port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok();
+    if !port.is_empty() && !is_port {
         return None;
     }
     if host.bytes().all(plain) {
@@ -216,7 +236,7 @@ fn path_is_plain(path: &str) -> Result<(), Unfit> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use http::Request;
+    use http::{Request, request};
 
     fn parts(target: &str, headers: &[(&str, &[u8])]) -> request::Parts {
         let mut request = Request::post(target).body(()).unwrap();
@@ -229,8 +249,18 @@ mod tests {
         request.into_parts().0
     }
 
+    fn look(parts: &request::Parts, framing: Framing) -> Result<Target<'_, '_>, Unfit> {
+        let head = Head {
+            method: &parts.method,
+            version: parts.version,
+            uri: &parts.uri,
+            headers: &parts.headers,
+        };
+        inspect(&head, framing)
+    }
+
     fn why(target: &str, headers: &[(&str, &[u8])]) -> Option<&'static str> {
-        inspect(&parts(target, headers), Framing::default())
+        look(&parts(target, headers), Framing::default())
             .err()
             .map(|unfit| unfit.why)
     }
@@ -251,13 +281,16 @@ mod tests {
             ("user@dealer.example", None),
             ("dealer.example/", None),
             ("dealer.example:80a", None),
+            ("dealer.example:99999", None),
+            ("dealer.example:+80", None),
+            ("dealer.example:", Some("dealer.example")),
             ("[::1", None),
             ("[::g]", None),
             ("a,b", None),
             ("é.example", None),
         ] {
             let parts = parts("/a2a", &[("host", host.as_bytes())]);
-            let found = inspect(&parts, Framing::default())
+            let found = look(&parts, Framing::default())
                 .ok()
                 .and_then(|target| target.host);
             assert_eq!(found.as_deref(), read, "{host}");
@@ -291,8 +324,14 @@ mod tests {
         let both = Framing {
             lengths: 1,
             encodings: 1,
+            ..Framing::default()
         };
-        assert!(inspect(&parts, both).is_err());
+        let bare = Framing {
+            has_bare_line_feed: true,
+            ..Framing::default()
+        };
+        assert!(look(&parts, bare).is_err());
+        assert!(look(&parts, both).is_err());
     }
 
     #[test]
@@ -352,7 +391,7 @@ mod tests {
         let host: (&str, &[u8]) = ("host", b"a");
         assert_eq!(why("/", &[host, ("expect", b"100-Continue")]), None);
         let parts = parts("/", &[host, ("expect", b"something")]);
-        let unfit = inspect(&parts, Framing::default()).unwrap_err();
+        let unfit = look(&parts, Framing::default()).unwrap_err();
         assert_eq!(unfit.status, StatusCode::EXPECTATION_FAILED);
     }
 }

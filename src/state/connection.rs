@@ -46,6 +46,8 @@ pub struct Framing {
     pub lengths: u8,
     /// Lines named `Transfer-Encoding`.
     pub encodings: u8,
+    /// Whether a line ended in a bare LF.
+    pub has_bare_line_feed: bool,
 }
 
 impl Connection {
@@ -108,6 +110,7 @@ impl Framing {
     const UNKNOWN: Self = Self {
         lengths: 2,
         encodings: 0,
+        has_bare_line_feed: false,
     };
 }
 

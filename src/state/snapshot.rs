@@ -10,7 +10,7 @@ use http::header::HeaderValue;
 
 use super::routes::Routes;
 use crate::config::{self, Settings};
-use crate::limit::{self, Clock, Limiter, Quota, Rule, Source};
+use crate::limit::{self, Announcement, Clock, Limiter, Quota, Rule, Source};
 use crate::observe::{EndpointMeters, Metrics, QuotaMeters};
 use crate::protocol::{Contract, HttpStatus, Steps};
 use crate::upstream::{Meters, Parts, Timeouts, Upstream};
@@ -49,6 +49,8 @@ pub struct Endpoint {
     pub others: Box<[Pin]>,
     /// Checked together.
     pub quotas: Box<[Quota]>,
+    /// How answers tell callers of those quotas.
+    pub announcement: Announcement,
     /// Counters of those quotas, in the same order.
     pub quota_meters: Box<[QuotaMeters]>,
     /// What HTTP status carries its refusals.
@@ -158,14 +160,20 @@ fn compile_endpoint(
         .iter()
         .map(|index| settings.quotas.get(*index).map(rule))
         .collect::<Option<Vec<_>>>()?;
+    let quotas: Box<[Quota]> = rules
+        .iter()
+        .map(|rule| Quota::compile(rule, &endpoint.name))
+        .collect();
     Some(Endpoint {
         name: endpoint.name.clone(),
         first,
         others,
-        quotas: rules
-            .iter()
-            .map(|rule| Quota::compile(rule, &endpoint.name))
-            .collect(),
+        announcement: match endpoint.ratelimit_headers {
+            config::RateLimitHeaders::Draft => Announcement::draft(&quotas),
+            config::RateLimitHeaders::Legacy => Announcement::Legacy,
+            config::RateLimitHeaders::Off => Announcement::Off,
+        },
+        quotas,
         quota_meters: rules
             .iter()
             .map(|rule| shared.metrics.quota(&rule.name))

@@ -18,6 +18,7 @@ mod support;
 mod admin;
 mod architecture;
 mod contract;
+mod docs;
 mod drain;
 mod faults;
 mod forward;

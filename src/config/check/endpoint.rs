@@ -5,7 +5,7 @@ use crate::config::check::names::Names;
 use crate::config::file;
 use crate::config::read::{At, Field, List};
 use crate::config::report::{Finding, Report, Span};
-use crate::config::settings::{Endpoint, Pin};
+use crate::config::settings::{Endpoint, Pin, RateLimitHeaders};
 use crate::config::suggest;
 use crate::config::table::Named;
 use crate::config::web::Host;
@@ -47,6 +47,7 @@ pub(crate) fn check(named: &Named<file::Endpoint>, rooms: &Rooms<'_>) -> Option<
         path: file.path.given()?.value.0.clone(),
         contracts: contracts.collect(),
         quotas,
+        ratelimit_headers: file.ratelimit_headers.or(RateLimitHeaders::default()),
         http_status: file.http_status.or(HttpStatus::default()),
         report,
         methods,
