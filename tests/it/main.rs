@@ -22,6 +22,7 @@ mod docs;
 mod drain;
 mod faults;
 mod forward;
+mod golden;
 mod ids;
 mod limit;
 mod refuse;
