@@ -19,6 +19,7 @@ mod architecture;
 mod contract;
 mod docs;
 mod faults;
+mod flood;
 mod forward;
 mod ids;
 mod limit;
