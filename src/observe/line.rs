@@ -137,7 +137,7 @@ impl Line<'_> {
         text(&mut line, "listener", self.listener, most::NAME);
         text(&mut line, "protocol", self.protocol, most::NAME);
         text(&mut line, "method", self.method, most::METHOD);
-        text(&mut line, "host", self.host, most::HOST);
+        text(&mut line, "host", self.host.map(without_user), most::HOST);
         text(&mut line, "path", self.path.map(without_query), most::PATH);
         text(&mut line, "endpoint", self.endpoint, most::NAME);
         text(&mut line, "contract", self.contract, most::NAME);
@@ -191,6 +191,11 @@ fn without_query(path: &str) -> &str {
     path.split_once(['?', '#']).map_or(path, |(path, _)| path)
 }
 
+/// A `Host` with user and password is refused, and what stands before its `@` is told to nobody.
+fn without_user(host: &str) -> &str {
+    host.rsplit_once('@').map_or(host, |(_, host)| host)
+}
+
 fn without_quotes(id: &[u8]) -> &[u8] {
     match id {
         [b'"', inner @ .., b'"'] => inner,
@@ -211,7 +216,7 @@ mod tests {
             listener: Some("public"),
             protocol: Some("HTTP/1.1"),
             method: Some("POST"),
-            host: Some("lakeside.example.com"),
+            host: Some("user:secret@lakeside.example.com"),
             path: Some("/a2a?key=secret"),
             endpoint: Some("lakeside"),
             contract: Some("aap/3.0"),

@@ -15,15 +15,18 @@
 
 mod support;
 
+mod admin;
 mod architecture;
 mod contract;
 mod docs;
+mod drain;
 mod faults;
 mod flood;
 mod forward;
 mod ids;
 mod limit;
 mod refuse;
+mod reload;
 mod stream;
 mod strict;
 mod wire;

@@ -148,7 +148,7 @@ fn a_slow_reader_holds_the_dealer_back() {
             Ok(count) => written += count,
             Err(_) => break,
         }
-        if written % chunk.len() != 0 {
+        if !written.is_multiple_of(chunk.len()) {
             break;
         }
     }
