@@ -1,24 +1,17 @@
 //! The whole path of a request, top to bottom. Read this file first.
 //!
 //! 1. The live snapshot is loaded once; nothing below looks again.
-//! 2. The request must be HTTP with one meaning ([`strict`]).
+//! 2. The request must be HTTP with one meaning (`strict`).
 //! 3. Host and path find the endpoint. None: plain 404.
 //! 4. A POST is a JSON-RPC call. A GET or HEAD of an agent card, and OPTIONS, are passed on
 //!    without policy. Anything else: 405.
-//! 5. Content type, then the body ([`intake`]), then its envelope.
-//! 6. Quota, headers, method ([`admit`]).
-//! 7. The same bytes go out with absent headers filled in ([`forward`]).
-//! 8. The answer streams back untouched ([`reply`]).
+//! 5. Content type, then the body (`intake`), then its envelope.
+//! 6. Quota, headers, method (`admit`).
+//! 7. The same bytes go out with absent headers filled in (`forward`).
+//! 8. The answer streams back untouched (`reply`).
 //!
-//! Whatever stops a request on the way goes to [`respond`]. Must never look inside the
+//! Whatever stops a request on the way goes to `respond`. Must never look inside the
 //! configuration, and never answer by itself.
-//!
-//! [`strict`]: super::strict
-//! [`intake`]: super::intake
-//! [`admit`]: super::admit
-//! [`forward`]: super::forward
-//! [`reply`]: super::reply
-//! [`respond`]: super::respond
 
 use std::convert::Infallible;
 use std::rc::Rc;

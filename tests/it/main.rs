@@ -29,4 +29,5 @@ mod refuse;
 mod reload;
 mod stream;
 mod strict;
+mod watch;
 mod wire;
