@@ -60,7 +60,11 @@ fn assert_fault(
     script: impl Fn(Peer) + Clone + Send + Sync + 'static,
 ) {
     let upstream = Upstream::scripted(script);
-    let gateway = Gateway::start(&dealer_with(&upstream, "response_timeout = \"150ms\"", ""));
+    let timeout = match outcome {
+        "upstream_timeout" => "response_timeout = \"150ms\"",
+        _ => "response_timeout = \"20s\"",
+    };
+    let gateway = Gateway::start(&dealer_with(&upstream, timeout, ""));
     let mut client = gateway.client();
     for (index, (body, safe)) in calls().into_iter().enumerate() {
         let answer = client.ask(post(&body));

@@ -23,6 +23,7 @@ mod drain;
 mod faults;
 mod flood;
 mod forward;
+mod golden;
 mod ids;
 mod limit;
 mod refuse;
