@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::support::call::{call, lead, post, search};
-use crate::support::gateway::{dealer_at, dealer_with};
+use crate::support::gateway::{dealer, dealer_at, dealer_with};
 use crate::support::wait::elapse;
 use crate::support::{
     Answer, Gateway, Nobody, PATIENCE, Peer, Upstream, Watch, upstream, wait_until,
@@ -315,8 +315,10 @@ fn an_answer_before_the_request_was_read() {
             peer.is_closed_within(PATIENCE);
         }
     });
-    let gateway = Gateway::before(&upstream);
-    let body = call("1").replace("m-1", &"x".repeat(900 * 1024));
+    let limits = "[limits]\nbody = \"16MiB\"\n";
+    let gateway = Gateway::start(&format!("{limits}{}", dealer(&upstream)));
+    // More than the sockets between can hold: it cannot have been written out.
+    let body = call("1").replace("m-1", &"x".repeat(12 << 20));
     let mut client = gateway.client();
     for round in 1..4 {
         let answer = client.ask(post(&body));
