@@ -305,8 +305,12 @@ fn a_body_that_stalls_is_cut() {
 #[test]
 fn an_answer_before_the_request_was_read() {
     let upstream = Upstream::manual();
-    let gateway = Gateway::before(&upstream);
-    let body = call("1").replace("m-1", &"x".repeat(900 * 1024));
+    let gateway = Gateway::start(&format!(
+        "[limits]\nbody = \"64MiB\"\n{}",
+        dealer_with(&upstream, "", "")
+    ));
+    // More than the sockets between the two can hold.
+    let body = call("1").replace("m-1", &"x".repeat(16 * 1024 * 1024));
     let mut client = gateway.client();
     let mut peers = Vec::new();
     for round in 1..4 {
