@@ -207,7 +207,7 @@ fn sighup_reloads() {
     fs::write(&file, configuration.replace("path = ", "pth = ")).unwrap();
     process.signal("HUP");
     let rejected = process.says("configuration rejected");
-    let text = rejected["message"].as_str().unwrap();
+    let text = rejected["problems"].as_str().unwrap();
     assert!(
         text.contains("forecourt.toml:") && text.contains("pth"),
         "{text}"

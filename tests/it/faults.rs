@@ -304,27 +304,25 @@ fn a_body_that_stalls_is_cut() {
 
 #[test]
 fn an_answer_before_the_request_was_read() {
-    let upstream = Upstream::scripted(|mut peer| {
-        // Reads one head and none of its body.
-        if peer.head().is_some() {
-            peer.send(upstream::answer(
-                "401 Unauthorized",
-                "WWW-Authenticate: x\r\n",
-                "no",
-            ));
-            peer.is_closed_within(PATIENCE);
-        }
-    });
+    let upstream = Upstream::manual();
     let limits = "[limits]\nbody = \"16MiB\"\n";
     let gateway = Gateway::start(&format!("{limits}{}", dealer(&upstream)));
     // More than the sockets between can hold: it cannot have been written out.
     let body = call("1").replace("m-1", &"x".repeat(12 << 20));
     let mut client = gateway.client();
+    let mut peers = Vec::new();
     for round in 1..4 {
-        let answer = client.ask(post(&body));
+        client.send(post(&body));
+        // Reads the head and none of its body, answers, and leaves the connection open.
+        let mut peer = upstream.accept();
+        assert!(peer.head().is_some());
+        let fields = "WWW-Authenticate: x\r\n";
+        peer.send(upstream::answer("401 Unauthorized", fields, "no"));
+        let answer = client.answer();
         assert_eq!((answer.status, answer.text().as_str()), (401, "no"));
         // An unfinished request spoils its connection for the next one.
         assert_eq!(upstream.connections(), round);
+        peers.push(peer);
     }
 }
 
