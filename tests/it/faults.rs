@@ -305,29 +305,24 @@ fn a_body_that_stalls_is_cut() {
 #[test]
 fn an_answer_before_the_request_was_read() {
     let upstream = Upstream::manual();
-    let gateway = Gateway::start(&format!(
-        "[limits]\nbody = \"64MiB\"\n{}",
-        dealer_with(&upstream, "", "")
-    ));
-    // More than the sockets between the two can hold.
-    let body = call("1").replace("m-1", &"x".repeat(16 * 1024 * 1024));
+    let limits = "[limits]\nbody = \"16MiB\"\n";
+    let gateway = Gateway::start(&format!("{limits}{}", dealer(&upstream)));
+    // More than the sockets between can hold: it cannot have been written out.
+    let body = call("1").replace("m-1", &"x".repeat(12 << 20));
     let mut client = gateway.client();
     let mut peers = Vec::new();
     for round in 1..4 {
         client.send(post(&body));
+        // Reads the head and none of its body, answers, and leaves the connection open.
         let mut peer = upstream.accept();
-        // Reads one head and none of its body, and stays.
-        peer.head().unwrap();
-        peer.send(upstream::answer(
-            "401 Unauthorized",
-            "WWW-Authenticate: x\r\n",
-            "no",
-        ));
-        peers.push(peer);
+        assert!(peer.head().is_some());
+        let fields = "WWW-Authenticate: x\r\n";
+        peer.send(upstream::answer("401 Unauthorized", fields, "no"));
         let answer = client.answer();
         assert_eq!((answer.status, answer.text().as_str()), (401, "no"));
         // An unfinished request spoils its connection for the next one.
         assert_eq!(upstream.connections(), round);
+        peers.push(peer);
     }
 }
 

@@ -16,6 +16,7 @@
 mod support;
 
 mod admin;
+mod ambiguous;
 mod architecture;
 mod contract;
 mod docs;
