@@ -1,7 +1,7 @@
 //! What the upstream receives of a request, and what the client receives of its answer.
 
 use crate::support::call::call;
-use crate::support::gateway::{dealer, dealer_with};
+use crate::support::gateway::dealer_with;
 use crate::support::{Gateway, Post, U, Upstream, fixture, upstream};
 
 #[test]
