@@ -294,6 +294,7 @@ async fn send(
                 %fault,
                 "upstream failed"
             );
+            record.because(fault.to_string());
             Err(fault)
         }
     }
