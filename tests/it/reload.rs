@@ -174,7 +174,7 @@ fn nothing_is_lost_and_nothing_is_mixed() {
 fn what_is_in_flight_finishes_on_its_own_configuration() {
     let old = Upstream::manual();
     let new = Upstream::recording();
-    let gateway = Gateway::before(&old);
+    let gateway = Gateway::start(&dealer_with(&old, "keep_alive = \"100ms\"", ""));
     let mut waiting = gateway.client();
     waiting.send(post(call("1")));
     let mut peer = old.accept();
