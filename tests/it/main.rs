@@ -22,6 +22,7 @@ mod faults;
 mod forward;
 mod ids;
 mod limit;
+mod office;
 mod refuse;
 mod stream;
 mod strict;
