@@ -3,7 +3,7 @@
 
 use std::fs::{self, DirBuilder};
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
@@ -106,6 +106,8 @@ pub(super) struct Ground {
     nobody: SocketAddr,
     /// Bound and not listening: it keeps the port from anybody who would answer there.
     _closed: Socket,
+    /// Held while the usual port is this demo's.
+    claim: Option<UdpSocket>,
 }
 
 impl Ground {
@@ -117,10 +119,12 @@ impl Ground {
         let closed = Socket::new(Domain::IPV4, Type::STREAM, None)?;
         closed.bind(&ANY.into())?;
         let nobody = closed.local_addr()?.as_socket();
+        let claim = claim(USUAL);
         let ground = Self {
             directory: make_directory()?,
             dealer,
-            listener: if is_free(USUAL) { USUAL } else { ANY },
+            listener: if claim.is_some() { USUAL } else { ANY },
+            claim,
             nobody: nobody.ok_or(io::ErrorKind::AddrNotAvailable)?,
             _closed: closed,
         };
@@ -144,6 +148,7 @@ impl Ground {
     /// The system's.
     pub(super) fn move_away(&mut self) -> io::Result<()> {
         self.listener = ANY;
+        self.claim = None;
         self.write("")
     }
 
@@ -171,10 +176,12 @@ impl Drop for Ground {
     }
 }
 
-/// Whether nobody listens there now. The gateway shares its ports with whoever wants to share, so
-/// it would not notice.
-fn is_free(address: SocketAddr) -> bool {
-    TcpListener::bind(address).is_ok()
+/// Claims an address if nobody listens there. The gateway shares its ports with whoever wants to
+/// share, so two demos that start together would answer for each other: the UDP port of the same
+/// number, which is never shared, tells them apart.
+fn claim(address: SocketAddr) -> Option<UdpSocket> {
+    let claim = UdpSocket::bind(address).ok()?;
+    TcpListener::bind(address).is_ok().then_some(claim)
 }
 
 /// A new directory that only this user can read.
@@ -215,6 +222,17 @@ mod tests {
             }
             Err(problems) => problems.len(),
         }
+    }
+
+    #[test]
+    fn an_address_is_claimed_once_and_never_from_a_listener() {
+        let listener = TcpListener::bind(ANY).unwrap();
+        let taken = listener.local_addr().unwrap();
+        assert!(claim(taken).is_none());
+        drop(listener);
+        let claimed = claim(taken);
+        assert!(claimed.is_some());
+        assert!(claim(taken).is_none());
     }
 
     #[test]

@@ -44,6 +44,11 @@ impl<'a> Object<'a> {
         self.out.push(b'"');
     }
 
+    pub(super) fn flag(&mut self, key: &'static str) {
+        self.key(key);
+        self.out.extend_from_slice(b"true");
+    }
+
     pub(super) fn number(&mut self, key: &'static str, value: u64) {
         self.key(key);
         digits(self.out, value);

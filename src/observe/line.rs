@@ -22,6 +22,7 @@ mod most {
     pub(super) const RPC_ID: usize = 64;
     pub(super) const SKILL: usize = 64;
     pub(super) const USER_AGENT: usize = 128;
+    pub(super) const WHY: usize = 256;
     /// Names from our own configuration.
     pub(super) const NAME: usize = usize::MAX;
 }
@@ -73,6 +74,10 @@ pub struct Line<'a> {
     pub retry_after_ms: Option<u64>,
     /// The steps in report mode that would have refused.
     pub reported: Steps,
+    /// Whether query parameters named like the A2A headers were not forwarded.
+    pub stripped_query: bool,
+    /// Why, in words of ours, where the outcome alone does not tell.
+    pub why: Option<&'a str>,
     /// The upstream's name.
     pub upstream: Option<&'a str>,
     /// Body bytes received from the client.
@@ -116,6 +121,8 @@ impl Line<'_> {
             quota: None,
             retry_after_ms: None,
             reported: Steps::NONE,
+            stripped_query: false,
+            why: None,
             upstream: None,
             bytes_in: 0,
             bytes_out: 0,
@@ -137,7 +144,7 @@ impl Line<'_> {
         text(&mut line, "listener", self.listener, most::NAME);
         text(&mut line, "protocol", self.protocol, most::NAME);
         text(&mut line, "method", self.method, most::METHOD);
-        text(&mut line, "host", self.host, most::HOST);
+        text(&mut line, "host", self.host.map(without_user), most::HOST);
         text(&mut line, "path", self.path.map(without_query), most::PATH);
         text(&mut line, "endpoint", self.endpoint, most::NAME);
         text(&mut line, "contract", self.contract, most::NAME);
@@ -164,6 +171,10 @@ impl Line<'_> {
         let steps = Step::ALL.into_iter();
         let reported = steps.filter(|step| self.reported.contains(*step));
         line.list("reported", reported.map(Step::name));
+        if self.stripped_query {
+            line.flag("stripped_query");
+        }
+        text(&mut line, "why", self.why, most::WHY);
         text(&mut line, "upstream", self.upstream, most::NAME);
         line.number("bytes_in", self.bytes_in);
         line.number("bytes_out", self.bytes_out);
@@ -191,6 +202,11 @@ fn without_query(path: &str) -> &str {
     path.split_once(['?', '#']).map_or(path, |(path, _)| path)
 }
 
+/// A `Host` with user and password is refused, and what stands before its `@` is told to nobody.
+fn without_user(host: &str) -> &str {
+    host.rsplit_once('@').map_or(host, |(_, host)| host)
+}
+
 fn without_quotes(id: &[u8]) -> &[u8] {
     match id {
         [b'"', inner @ .., b'"'] => inner,
@@ -211,7 +227,7 @@ mod tests {
             listener: Some("public"),
             protocol: Some("HTTP/1.1"),
             method: Some("POST"),
-            host: Some("lakeside.example.com"),
+            host: Some("user:secret@lakeside.example.com"),
             path: Some("/a2a?key=secret"),
             endpoint: Some("lakeside"),
             contract: Some("aap/3.0"),
@@ -226,6 +242,8 @@ mod tests {
             quota: Some("per-buyer"),
             retry_after_ms: Some(1500),
             reported: [Step::Version, Step::Quota].into_iter().collect(),
+            stripped_query: true,
+            why: Some("connection closed"),
             upstream: Some("lakeside"),
             bytes_in: 1024,
             bytes_out: 2048,
@@ -249,7 +267,7 @@ mod tests {
     #[test]
     fn every_field_in_its_order() {
         let line = written(&full("curl/8"));
-        let expected = r#"{"ts":"2026-11-30T16:53:23.042Z","request_id":"curl/8","client_ip":"192.0.2.7","listener":"public","protocol":"HTTP/1.1","method":"POST","host":"lakeside.example.com","path":"/a2a","endpoint":"lakeside","contract":"aap/3.0","caller":"x-api-key#1a2b3c4d","rpc_method":"SendMessage","rpc_id":"req-1","skill":"lead.submit","normalized":["a2a-version","a2a-extensions"],"status":200,"rpc_code":-32000,"outcome":"rate_limited","error_id":"0190b3a4-0000-7000-8000-000000000000","quota":"per-buyer","retry_after_ms":1500,"reported":["version","quota"],"upstream":"lakeside","bytes_in":1024,"bytes_out":2048,"duration_ms":12.345,"upstream_ms":11.040,"user_agent":"curl/8","generation":3}"#;
+        let expected = r#"{"ts":"2026-11-30T16:53:23.042Z","request_id":"curl/8","client_ip":"192.0.2.7","listener":"public","protocol":"HTTP/1.1","method":"POST","host":"lakeside.example.com","path":"/a2a","endpoint":"lakeside","contract":"aap/3.0","caller":"x-api-key#1a2b3c4d","rpc_method":"SendMessage","rpc_id":"req-1","skill":"lead.submit","normalized":["a2a-version","a2a-extensions"],"status":200,"rpc_code":-32000,"outcome":"rate_limited","error_id":"0190b3a4-0000-7000-8000-000000000000","quota":"per-buyer","retry_after_ms":1500,"reported":["version","quota"],"stripped_query":true,"why":"connection closed","upstream":"lakeside","bytes_in":1024,"bytes_out":2048,"duration_ms":12.345,"upstream_ms":11.040,"user_agent":"curl/8","generation":3}"#;
         assert_eq!(String::from_utf8(line).unwrap(), format!("{expected}\n"));
     }
 

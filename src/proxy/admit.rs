@@ -80,7 +80,7 @@ pub(super) fn quota(
                 retry_after_ms: shortage.retry_after_ms(),
             };
             if endpoint.report.contains(Step::Quota) {
-                record.would_refuse(Step::Quota, &refusal);
+                record.would_refuse(Step::Quota);
                 return Ok(());
             }
             let mut refused = Refused::read(refusal, 0, envelope.id);
@@ -110,7 +110,7 @@ pub(super) fn contract<'e>(
         record.selected(pin);
         (pin, activation)
     } else {
-        let would = |step, refusal: Refusal| record.would_refuse(step, &refusal);
+        let would = |step, _| record.would_refuse(step);
         match judge_reporting(&endpoint.first.contract, supplied, endpoint.report, would) {
             Verdict::Admit(activation) => (0, activation),
             Verdict::Refuse(refusal) => return Err(refused(refusal, 0)),
@@ -120,10 +120,9 @@ pub(super) fn contract<'e>(
     match method::judge(&envelope.method, pinned, endpoint.methods.as_deref()) {
         Ok(()) => {}
         Err(
-            refusal @ (Refusal::UnsupportedOperation { .. }
-            | Refusal::PushNotificationNotSupported { .. }),
+            Refusal::UnsupportedOperation { .. } | Refusal::PushNotificationNotSupported { .. },
         ) if endpoint.report.contains(Step::Capability) => {
-            record.would_refuse(Step::Capability, &refusal);
+            record.would_refuse(Step::Capability);
         }
         Err(refusal) => return Err(refused(refusal, pin)),
     }

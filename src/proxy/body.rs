@@ -115,8 +115,9 @@ impl HttpBody for Body {
                 self.end(outcome);
             }
             Poll::Ready(Some(Err(fault))) => {
-                if let Some(record) = &self.record {
+                if let Some(record) = &mut self.record {
                     tracing::warn!(request_id = ?record.request_id, %fault, "answer cut");
+                    record.because(fault.to_string());
                 }
                 self.end(match fault.cause {
                     Cause::IdleTimeout => Outcome::UpstreamTimeout,

@@ -118,7 +118,8 @@ fn is_unwanted(name: &str) -> bool {
     matches!(
         name,
         "content-length" | "expect" | "forwarded" | "x-real-ip"
-    ) || LOOK_ALIKES.contains(&name)
+    ) || name.starts_with("x-forwarded-")
+        || LOOK_ALIKES.contains(&name)
 }
 
 /// Says who is asking whom. No proxy is trusted to have said it already.
@@ -126,15 +127,10 @@ fn introduce(headers: &mut HeaderMap, client: &Connection, upstream: &Upstream) 
     headers.insert(X_FORWARDED_FOR, client.forwarded_for.clone());
     headers.insert(X_FORWARDED_PROTO, HeaderValue::from_static(client.scheme));
     let asked = headers.insert(HOST, upstream.authority.clone());
-    match asked {
-        Some(asked) => {
-            if upstream.preserve_host {
-                headers.insert(HOST, asked.clone());
-            }
-            headers.insert(X_FORWARDED_HOST, asked);
+    if let Some(asked) = asked {
+        if upstream.preserve_host {
+            headers.insert(HOST, asked.clone());
         }
-        None => {
-            headers.remove(X_FORWARDED_HOST);
-        }
+        headers.insert(X_FORWARDED_HOST, asked);
     }
 }

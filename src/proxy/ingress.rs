@@ -1,24 +1,17 @@
 //! The whole path of a request, top to bottom. Read this file first.
 //!
 //! 1. The live snapshot is loaded once; nothing below looks again.
-//! 2. The request must be HTTP with one meaning ([`strict`]).
+//! 2. The request must be HTTP with one meaning (`strict`).
 //! 3. Host and path find the endpoint. None: plain 404.
 //! 4. A POST is a JSON-RPC call. A GET or HEAD of an agent card, and OPTIONS, are passed on
 //!    without policy. Anything else: 405.
-//! 5. Content type, then the body ([`intake`]), then its envelope.
-//! 6. Quota, headers, method ([`admit`]).
-//! 7. The same bytes go out with absent headers filled in ([`forward`]).
-//! 8. The answer streams back untouched ([`reply`]).
+//! 5. Content type, then the body (`intake`), then its envelope.
+//! 6. Quota, headers, method (`admit`).
+//! 7. The same bytes go out with absent headers filled in (`forward`).
+//! 8. The answer streams back untouched (`reply`).
 //!
-//! Whatever stops a request on the way goes to [`respond`]. Must never look inside the
+//! Whatever stops a request on the way goes to `respond`. Must never look inside the
 //! configuration, and never answer by itself.
-//!
-//! [`strict`]: super::strict
-//! [`intake`]: super::intake
-//! [`admit`]: super::admit
-//! [`forward`]: super::forward
-//! [`reply`]: super::reply
-//! [`respond`]: super::respond
 
 use std::convert::Infallible;
 use std::rc::Rc;
@@ -113,31 +106,23 @@ async fn pass<'s>(
     };
     let target = strict::inspect(&head, connection.next_framing())?;
     let host = target.host.as_deref();
-    let found = snapshot.routes.find(host, target.path);
-    let is_read = matches!(method, Method::GET | Method::HEAD);
-    let relayed = match &found {
-        Some(found) => {
-            record.at(found.endpoint);
-            match method {
-                Method::POST => None,
-                Method::OPTIONS => Some((&**found.endpoint, Place::Below(found.rest))),
-                _ if is_read && CARDS.contains(&found.rest) => {
-                    Some((&**found.endpoint, Place::Below(found.rest)))
-                }
-                _ => return Err(Stop::MethodNotAllowed),
-            }
-        }
-        None if is_read && CARDS.contains(&target.path) => {
-            let endpoint = snapshot.routes.only_dealer_at(host).ok_or(Stop::NoRoute)?;
-            record.at(endpoint);
-            Some((&**endpoint, Place::Root(target.path)))
-        }
-        None => return Err(Stop::NoRoute),
-    };
+    let errand = errand(snapshot, &method, host, target.path).ok_or(Stop::NoRoute)?;
     let query = target.query;
-    match (relayed, found) {
-        (Some((endpoint, place)), _) => {
-            let upstream = &endpoint.first.upstream;
+    match errand {
+        Errand::Call(endpoint, place) => {
+            record.at(endpoint);
+            let call = Call {
+                worker,
+                connection,
+                snapshot,
+                endpoint,
+                place,
+                query,
+            };
+            call.serve(headers, body, record).await
+        }
+        Errand::Relay(endpoint, place) => {
+            record.at(endpoint);
             let head = Head {
                 method,
                 headers,
@@ -146,27 +131,53 @@ async fn pass<'s>(
                 request_id: record.request_id.clone(),
                 activation: None,
             };
-            let reply = send(worker, connection, upstream, head, Bytes::new(), record)
-                .await
-                .map_err(|fault| Stop::RelayFailed(fault::refusal(&fault, true)))?;
-            Ok(Passed {
-                reply,
-                activation: None,
-            })
+            let upstream = &endpoint.first.upstream;
+            match send(worker, connection, upstream, head, Bytes::new(), record).await {
+                Ok(reply) => Ok(Passed {
+                    reply,
+                    activation: None,
+                }),
+                Err(fault) => Err(Stop::RelayFailed(fault::refusal(&fault, true))),
+            }
         }
-        (None, Some(found)) => {
-            let call = Call {
-                worker,
-                connection,
-                snapshot,
-                endpoint: found.endpoint,
-                place: Place::Below(found.rest),
-                query,
-            };
-            call.serve(headers, body, record).await
+        Errand::NotServed(endpoint) => {
+            record.at(endpoint);
+            Err(Stop::MethodNotAllowed)
         }
-        (None, None) => Err(Stop::NoRoute),
     }
+}
+
+/// What a request is about, once its endpoint is known.
+enum Errand<'s, 'p> {
+    /// A JSON-RPC call: the policy applies.
+    Call(&'s Arc<Endpoint>, Place<'p>),
+    /// An agent card or a preflight: passed on without policy.
+    Relay(&'s Arc<Endpoint>, Place<'p>),
+    /// A method that is not served at this endpoint.
+    NotServed(&'s Arc<Endpoint>),
+}
+
+/// Finds the endpoint by host and path, and what is asked of it. `None`: nothing is served there.
+fn errand<'s, 'p>(
+    snapshot: &'s Snapshot,
+    method: &Method,
+    host: Option<&str>,
+    path: &'p str,
+) -> Option<Errand<'s, 'p>> {
+    let reads = matches!(*method, Method::GET | Method::HEAD);
+    if let Some(found) = snapshot.routes.find(host, path) {
+        let place = Place::Below(found.rest);
+        return Some(match *method {
+            Method::POST => Errand::Call(found.endpoint, place),
+            Method::OPTIONS => Errand::Relay(found.endpoint, place),
+            _ if reads && CARDS.contains(&found.rest) => Errand::Relay(found.endpoint, place),
+            _ => Errand::NotServed(found.endpoint),
+        });
+    }
+    // A card at the host's root stands for the one dealer behind this host.
+    let is_card = reads && CARDS.contains(&path);
+    let dealer = snapshot.routes.only_dealer_at(host).filter(|_| is_card)?;
+    Some(Errand::Relay(dealer, Place::Root(path)))
 }
 
 /// A POST at an endpoint: a JSON-RPC call.
@@ -283,6 +294,7 @@ async fn send(
                 %fault,
                 "upstream failed"
             );
+            record.because(fault.to_string());
             Err(fault)
         }
     }

@@ -5,6 +5,7 @@
 //! Until something else is said its outcome is `client_gone`: a request whose future is dropped
 //! was abandoned by its client. Must never hold a body or a credential.
 
+use std::borrow::Cow;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +18,7 @@ use uuid::Uuid;
 use super::worker::Worker;
 use crate::limit::{Announced, Caller};
 use crate::observe::{Line, Presence, Timestamp};
-use crate::protocol::{Activation, Envelope, Outcome, Refusal, Step, Steps};
+use crate::protocol::{Activation, Envelope, Outcome, Step, Steps};
 use crate::state::Endpoint;
 use crate::state::connection::{Connection, Phase};
 
@@ -47,6 +48,8 @@ pub(super) struct Record {
     fills_extensions: bool,
     forwarded: bool,
     reported: Steps,
+    stripped_query: bool,
+    why: Option<Cow<'static, str>>,
     /// Bytes of the request body.
     pub(super) bytes_in: u64,
     /// Bytes of the answer's body so far.
@@ -110,6 +113,8 @@ impl Record {
             fills_extensions: false,
             forwarded: false,
             reported: Steps::NONE,
+            stripped_query: false,
+            why: None,
             bytes_in: 0,
             bytes_out: 0,
             upstream_took: None,
@@ -173,30 +178,24 @@ impl Record {
     }
 
     /// A step in report mode would have refused.
-    pub(super) fn would_refuse(&mut self, step: Step, refusal: &Refusal) {
+    pub(super) fn would_refuse(&mut self, step: Step) {
         self.reported.insert(step);
         if let Some(endpoint) = &self.endpoint {
             endpoint.meters.reported(step);
-            tracing::info!(
-                endpoint = &*endpoint.name,
-                step = step.name(),
-                outcome = refusal.outcome().label(),
-                request_id = ?self.request_id,
-                "would have been refused"
-            );
         }
     }
 
     /// The query lost parameters named like the A2A headers.
-    pub(super) fn stripped_query(&self) {
+    pub(super) fn stripped_query(&mut self) {
+        self.stripped_query = true;
         if let Some(endpoint) = &self.endpoint {
             endpoint.meters.stripped_query();
-            tracing::info!(
-                endpoint = &*endpoint.name,
-                request_id = ?self.request_id,
-                "query parameters named like A2A headers were not forwarded"
-            );
         }
+    }
+
+    /// Why the request ended as it did, for the log.
+    pub(super) fn because(&mut self, why: impl Into<Cow<'static, str>>) {
+        self.why = Some(why.into());
     }
 
     /// The request goes to the upstream now.
@@ -310,6 +309,8 @@ impl Drop for Record {
                 .and_then(|index| Some(endpoint?.quotas.get(index)?.name()));
         }
         line.reported = self.reported;
+        line.stripped_query = self.stripped_query;
+        line.why = self.why.as_deref();
         line.upstream = endpoint
             .filter(|_| self.forwarded)
             .map(|endpoint| &*endpoint.pin(self.pin).upstream.name);

@@ -91,7 +91,7 @@ impl From<Unfit> for Stop {
 pub(super) fn respond(stop: Stop, mut record: Record) -> Response<Body> {
     match stop {
         Stop::Unfit(unfit) => {
-            tracing::info!(request_id = ?record.request_id, why = unfit.why, "bad HTTP");
+            record.because(unfit.why);
             plain(unfit.status, unfit.why, Outcome::BadHttp, record)
         }
         Stop::BrokenBody => plain(

@@ -225,8 +225,9 @@ impl Rejected {
             Self::Problems(problems) => {
                 tracing::error!(
                     serving,
-                    problems = problems.len(),
-                    "configuration rejected, the old one serves on\n{problems}"
+                    count = problems.len(),
+                    problems = %format_args!("\n{problems}"),
+                    "configuration rejected, the old one serves on"
                 );
             }
             Self::RestartNeeded(tables) => {

@@ -1,7 +1,7 @@
 //! What the upstream receives of a request, and what the client receives of its answer.
 
 use crate::support::call::call;
-use crate::support::gateway::{dealer, dealer_with};
+use crate::support::gateway::dealer_with;
 use crate::support::{Gateway, Post, U, Upstream, fixture, upstream};
 
 #[test]
@@ -573,56 +573,4 @@ fn of_an_answer_only_the_hop_stays_behind() {
     // The upstream's own JSON-RPC error is told apart from a result.
     assert_eq!(gateway.last_line()["outcome"], "upstream_error");
     assert_eq!(gateway.ended("upstream_error"), 1.0);
-}
-
-#[test]
-fn several_contracts_at_one_endpoint() {
-    let old = Upstream::recording();
-    let new = Upstream::recording();
-    let v1 = "https://autoagentprotocol.org/extensions/aap/v1.2";
-    let gateway = Gateway::start(&format!(
-        "{}[upstream.old]\nurl = \"http://{}/old\"\n[endpoint.both]\npath = \"/both\"\n\
-         contracts = [\"aap/1.2\", \"aap/3.0\"]\nupstream = \"lakeside\"\n\
-         upstreams = {{ \"aap/1.2\" = \"old\" }}\n",
-        dealer(&new),
-        old.address
-    ));
-    let ask = |version: Option<&str>, extensions: Option<&str>| {
-        let mut post = Post::to("/both").body(call("7"));
-        if let Some(version) = version {
-            post = post.field("A2A-Version", version);
-        }
-        if let Some(extensions) = extensions {
-            post = post.field("A2A-Extensions", extensions);
-        }
-        gateway.ask(post.bytes())
-    };
-    assert_eq!(ask(Some("1.0"), Some(U)).head.all("a2a-extensions"), [U]);
-    assert_eq!((new.take().target(), old.count()), ("/a2a", 0));
-    assert_eq!(gateway.last_line()["contract"], "aap/3.0");
-    assert_eq!(ask(Some("1.0"), Some(v1)).head.all("a2a-extensions"), [v1]);
-    assert_eq!((old.take().target(), new.count()), ("/old", 0));
-    assert_eq!(gateway.last_line()["contract"], "aap/1.2");
-    assert_eq!(gateway.last_line()["upstream"], "old");
-    let both = format!("{U}, {v1}");
-    for (version, extensions, code) in [
-        (None, Some(U), -32009),
-        (Some(""), Some(U), -32009),
-        (Some("0.3"), Some(U), -32009),
-        (Some("1.0"), None, -32008),
-        (Some("1.0"), Some(""), -32008),
-        (Some("1.0"), Some("https://ext.example/v1"), -32008),
-        (Some("1.0"), Some(&*both), -32008),
-    ] {
-        let answer = ask(version, extensions);
-        assert_eq!(answer.code(), code, "{version:?} {extensions:?}");
-        assert_eq!(answer.id(), "7");
-        let data = &answer.json()["error"]["data"][0];
-        match code {
-            // The first configured contract is named.
-            -32008 => assert_eq!(data["metadata"]["extensionUri"], v1),
-            _ => assert_eq!(data["metadata"]["supportedVersions"], "1.0"),
-        }
-    }
-    assert_eq!((old.count(), new.count()), (0, 0));
 }

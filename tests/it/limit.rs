@@ -361,3 +361,42 @@ fn strangers_share_when_the_table_is_full() {
     assert!(!gateway.admin_get("/metrics").text().contains("stranger"));
     assert!(!format!("{:?}", gateway.access_log()).contains("stranger"));
 }
+
+#[test]
+fn answers_tell_how_the_caller_stands() {
+    let upstream = Upstream::answering(crate::support::upstream::answer(
+        "200 OK",
+        "RateLimit: \"dealer\";r=1\r\n",
+        "{}",
+    ));
+    let quotas = "[quota.per-buyer]\nper = \"caller\"\nrate = \"2/min\"\nshared = true\n";
+    let gateway = Gateway::start(&format!(
+        "{quotas}{}[endpoint.old]\npath = \"/old\"\nupstream = \"lakeside\"\n\
+         quotas = [\"per-buyer\"]\nratelimit_headers = \"x-ratelimit\"\n\
+         [endpoint.off]\npath = \"/off\"\nupstream = \"lakeside\"\n\
+         quotas = [\"per-buyer\"]\nratelimit_headers = \"off\"\n",
+        dealer_with(&upstream, "", "quotas = [\"per-buyer\"]")
+    ));
+    let mut client = gateway.client();
+    let answer = asked(&mut client, "/a2a", &[]);
+    assert_eq!(
+        answer.head.all("ratelimit-policy"),
+        ["\"per-buyer\";q=2;w=60"]
+    );
+    // Beside what the dealer says of its own.
+    assert_eq!(
+        answer.head.all("ratelimit"),
+        ["\"dealer\";r=1", "\"per-buyer\";r=1;t=30"]
+    );
+    let answer = asked(&mut client, "/old", &[]);
+    assert!(!answer.head.has("ratelimit-policy"));
+    for (name, value) in [("limit", "2"), ("remaining", "0"), ("reset", "60")] {
+        assert_eq!(answer.head.all(&format!("x-ratelimit-{name}")), [value]);
+    }
+    let answer = asked(&mut client, "/a2a", &[]);
+    assert_eq!(wait(&answer), Some(30_000));
+    assert_eq!(answer.head.all("ratelimit"), ["\"per-buyer\";r=0;t=30"]);
+    let answer = asked(&mut client, "/off", &[]);
+    assert_eq!(wait(&answer), Some(30_000));
+    assert!(!answer.head.has("ratelimit") && !answer.head.has("x-ratelimit-limit"));
+}

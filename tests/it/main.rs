@@ -15,15 +15,22 @@
 
 mod support;
 
+mod admin;
+mod ambiguous;
 mod architecture;
 mod contract;
 mod docs;
+mod drain;
 mod faults;
+mod flood;
 mod forward;
+mod golden;
 mod ids;
 mod limit;
 mod office;
 mod refuse;
+mod reload;
 mod stream;
 mod strict;
+mod watch;
 mod wire;

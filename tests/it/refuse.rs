@@ -76,7 +76,7 @@ fn rate_limited_in_each_dialect() {
         ));
         let mut client = gateway.client();
         let post = Post::to("/a2a").body(call(r#""req_001""#)).bytes();
-        assert_eq!(client.ask(&post).head.has("a2a-extensions"), true);
+        assert!(client.ask(&post).head.has("a2a-extensions"));
         let answer = client.ask(&post);
         let code = if dialect == "bare" { -32002 } else { -32000 };
         assert_eq!(

@@ -487,3 +487,21 @@ fn the_connection_limit_is_told() {
     });
     assert_eq!(gateway.post(call("1")).status, 200);
 }
+
+#[test]
+fn the_access_log_says_why() {
+    let upstream = Upstream::recording();
+    let gateway = Gateway::before(&upstream);
+    let two_hosts = Post::to("/a2a").field("Host", "gw").body(call("1"));
+    assert_eq!(gateway.ask(two_hosts.bytes()).status, 400);
+    let line = gateway.last_line();
+    assert_eq!(line["outcome"], "bad_http");
+    assert_eq!(line["why"], "more than one Host");
+    // What was taken out of the query is told, and the query is not.
+    let post = Post::to("/a2a?a2a-version=0.3&key=secret").body(call("1"));
+    assert_eq!(gateway.ask(post.bytes()).status, 200);
+    let line = gateway.last_line();
+    assert_eq!(line["stripped_query"], true);
+    assert!(line.get("why").is_none());
+    assert!(!line.to_string().contains("secret"));
+}

@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use crate::support::{Gateway, Post, Upstream, call, fixture};
+use crate::support::call::call;
+use crate::support::{Gateway, Post, Upstream, fixture};
 
 /// The URI each contract of the vectors activates, with the path it is served at here.
 const CONTRACTS: [(&str, &str, &str); 5] = [

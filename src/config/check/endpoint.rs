@@ -36,6 +36,9 @@ pub(crate) fn check(named: &Named<file::Endpoint>, rooms: &Rooms<'_>) -> Option<
     let upstreams = upstreams(named, rooms);
     let quotas = quotas(&file.quotas, rooms);
     let report = steps(&file.report, rooms);
+    if let Field::Given(_) = &file.contracts {
+        selecting_steps(&file.report, rooms);
+    }
     let methods = methods(&file.methods, rooms);
     let contracts = contracts?
         .into_iter()
@@ -278,6 +281,17 @@ fn steps(field: &Field<List<Step>>, rooms: &Rooms<'_>) -> Steps {
         steps.insert(step.value);
     }
     steps
+}
+
+/// The steps that select one of several contracts cannot be left out.
+fn selecting_steps(field: &Field<List<Step>>, rooms: &Rooms<'_>) {
+    for step in elements(field) {
+        if matches!(step.value, Step::Version | Step::Extension) {
+            let what = "cannot only be reported: it selects one of the `contracts`";
+            let hint = "pin one `contract`, or leave the step out of `report`";
+            rooms.problem(&step.span, &step.path, what, Some(hint));
+        }
+    }
 }
 
 fn methods(field: &Field<List<Filled>>, rooms: &Rooms<'_>) -> Option<Vec<Box<str>>> {

@@ -91,6 +91,17 @@ impl Gateway {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("forecourt.toml");
         fs::write(&path, configuration).unwrap();
+        Self::start_in(directory, path)
+    }
+
+    /// Serves a file that lies somewhere else.
+    #[track_caller]
+    pub fn start_at(path: PathBuf) -> Self {
+        Self::start_in(tempfile::tempdir().unwrap(), path)
+    }
+
+    #[track_caller]
+    fn start_in(directory: TempDir, path: PathBuf) -> Self {
         let clock = ManualClock::new();
         let inner = app::Gateway::start(Options {
             path,

@@ -5,10 +5,11 @@ pub mod client;
 pub mod fixture;
 pub mod gateway;
 pub mod head;
+pub mod process;
 pub mod upstream;
 pub mod wait;
 
-pub use call::{Post, call, lead, search};
+pub use call::Post;
 pub use client::{Answer, Client};
 pub use gateway::Gateway;
 pub use upstream::{Nobody, Peer, Upstream};

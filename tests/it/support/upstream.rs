@@ -12,15 +12,13 @@ use parking_lot::Mutex;
 use socket2::{Domain, SockRef, Socket, Type};
 
 use super::head::{Head, Reader};
-use super::wait::{PATIENCE, wait_until};
+use super::wait::PATIENCE;
 
 /// A request as it arrived, to the byte.
 #[derive(Clone, Debug, Default)]
 pub struct Arrival {
     pub head: Head,
     pub body: Vec<u8>,
-    /// Which connection it came on, counted from 0.
-    pub connection: usize,
 }
 
 impl Arrival {
@@ -197,12 +195,6 @@ impl Upstream {
     pub fn open(&self) -> usize {
         self.shared.open.load(Ordering::SeqCst)
     }
-
-    /// Waits until so many requests have arrived.
-    #[track_caller]
-    pub fn wait_for(&self, count: usize) {
-        wait_until("arrivals", || self.count() >= count);
-    }
 }
 
 impl Drop for Upstream {
@@ -237,11 +229,7 @@ impl Peer {
         } else if let Some(length) = head.length() {
             body = self.reader.exactly(length).ok()?;
         }
-        let arrival = Arrival {
-            head,
-            body,
-            connection: self.number,
-        };
+        let arrival = Arrival { head, body };
         self.shared.arrivals.lock().push(arrival.clone());
         Some(arrival)
     }

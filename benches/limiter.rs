@@ -1,0 +1,113 @@
+//! What one decision of the limiter costs: alone, with several quotas, and under a flood that has
+//! filled the table.
+//!
+//! `cargo bench --bench limiter`. It also prints the memory of the flooded table.
+
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a bench is a test"
+)]
+
+use std::hint::black_box;
+use std::net::{IpAddr, Ipv4Addr};
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use criterion::{Criterion, criterion_group, criterion_main};
+use forecourt::limit::{Dimension, Limiter, Quota, Rule, Source, Subject, SystemClock, identify};
+use http::HeaderMap;
+
+const ONE: NonZeroU32 = NonZeroU32::MIN;
+
+fn quota(name: &str, per: Dimension, interval: Duration) -> Quota {
+    let rule = Rule {
+        name: name.into(),
+        per: per.into(),
+        interval,
+        burst: NonZeroU32::new(1000).unwrap(),
+        shared: false,
+    };
+    Quota::compile(&rule, "lakeside")
+}
+
+fn subject(number: u32) -> Subject {
+    let address = IpAddr::V4(Ipv4Addr::from(number));
+    let caller = identify(&[Source::Address], &HeaderMap::new(), address);
+    Subject::new(&caller, address)
+}
+
+/// Resident memory of this process, in MiB.
+fn resident() -> f64 {
+    let pages = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages: f64 = pages
+        .split(' ')
+        .nth(1)
+        .and_then(|it| it.parse().ok())
+        .unwrap_or(0.0);
+    pages * 4096.0 / f64::from(1 << 20)
+}
+
+fn decisions(criterion: &mut Criterion) {
+    let quick = Duration::from_micros(1);
+    let quotas = [
+        quota("per-buyer", Dimension::Caller, quick),
+        quota("per-address", Dimension::Address, quick),
+        quota("all", Dimension::All, quick),
+    ];
+    let callers: Vec<Subject> = (0..10_000).map(subject).collect();
+    let mut group = criterion.benchmark_group("decision");
+    for count in [1, 3] {
+        let limiter = Limiter::new(SystemClock::new(), 1 << 20);
+        let mut next = callers.iter().cycle();
+        group.bench_function(format!("{count} quotas, 10,000 callers"), |bencher| {
+            bencher.iter(|| limiter.check(black_box(&quotas[..count]), next.next().unwrap(), ONE));
+        });
+    }
+    group.finish();
+}
+
+fn flooded(criterion: &mut Criterion) {
+    let quotas = [quota(
+        "per-buyer",
+        Dimension::Caller,
+        Duration::from_secs(60),
+    )];
+    let capacity = 1 << 18;
+    let limiter = Limiter::new(SystemClock::new(), capacity);
+    let known: Vec<Subject> = (0..1000).map(subject).collect();
+    let ask = |who: &Subject| limiter.check(black_box(&quotas), who, ONE);
+    for who in &known {
+        black_box(ask(who));
+    }
+
+    let mut group = criterion.benchmark_group("known caller");
+    let mut next = known.iter().cycle();
+    group.bench_function("before the flood", |bencher| {
+        bencher.iter(|| ask(next.next().unwrap()));
+    });
+    let before = resident();
+    for number in 0..2_000_000 {
+        black_box(ask(&subject(0x0a00_0000 + number)));
+    }
+    println!(
+        "2,000,000 strangers, capacity {capacity}: {} buckets, {:.1} MiB more resident",
+        limiter.live(),
+        resident() - before
+    );
+    group.bench_function("after two million strangers", |bencher| {
+        bencher.iter(|| ask(next.next().unwrap()));
+    });
+    let mut strangers = (0x2000_0000..).map(subject);
+    group.bench_function(
+        "a stranger, the table full (identifying included)",
+        |bencher| {
+            bencher.iter(|| ask(&strangers.next().unwrap()));
+        },
+    );
+    group.finish();
+}
+
+criterion_group!(benches, decisions, flooded);
+criterion_main!(benches);

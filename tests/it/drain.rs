@@ -1,0 +1,295 @@
+//! How the gateway stops: in order, finishing what is in flight, and never longer than allowed.
+
+use std::fs;
+use std::future::pending;
+use std::time::Duration;
+
+use crate::support::call::{call, post};
+use crate::support::gateway::{PRELUDE, dealer, two_workers};
+use crate::support::process::{Process, run};
+use crate::support::wait::stays;
+use crate::support::{Client, Gateway, PATIENCE, Post, Upstream, Watch, upstream, wait_until};
+
+/// Drains on the current thread until everything has finished or the timeout is over.
+fn drain(gateway: &Gateway) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(gateway.inner.drain(pending()));
+}
+
+fn shutdown(delay: &str, timeout: &str, upstream: &Upstream) -> String {
+    two_workers(&format!(
+        "[shutdown]\ndelay = \"{delay}\"\ntimeout = \"{timeout}\"\n{}",
+        dealer(upstream)
+    ))
+}
+
+#[test]
+fn in_order() {
+    let upstream = Upstream::manual();
+    let gateway = Gateway::start_whole(&shutdown("300ms", "20s", &upstream));
+    assert_eq!(gateway.admin_get("/readyz").status, 200);
+
+    // One call that its dealer thinks about, one stream, one connection between two calls.
+    let mut waiting = gateway.client();
+    waiting.send(post(call("1")));
+    let mut peer = upstream.accept();
+    peer.request().unwrap();
+    let mut streaming = gateway.client();
+    streaming.send(post(call("2")));
+    let mut stream = upstream.accept();
+    stream.request().unwrap();
+    stream.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
+    stream.chunk("one");
+    streaming.head();
+    assert_eq!(streaming.bytes(3), b"one");
+    let mut idle = gateway.client();
+    let refused = Post::to("/a2a").field("A2A-Version", "9.9").body(call("3"));
+    assert_eq!(idle.ask(refused.bytes()).code(), -32009);
+
+    std::thread::scope(|scope| {
+        let draining = scope.spawn(|| drain(&gateway));
+        // At first only readiness says so, and new calls are still served.
+        wait_until("not ready", || gateway.admin_get("/readyz").status == 503);
+        assert_eq!(gateway.admin_get("/livez").status, 200);
+        assert_eq!(gateway.ask(refused.bytes()).code(), -32009);
+        // Then nobody new is let in, and quiet connections end.
+        wait_until("closed to new connections", || {
+            Client::try_connect(gateway.address()).is_err()
+        });
+        assert!(idle.is_closed());
+        assert!(!draining.is_finished());
+        // What is in flight goes on.
+        stream.chunk("two");
+        assert_eq!(streaming.bytes(3), b"two");
+        peer.send(upstream::ok());
+        let answer = waiting.answer();
+        assert_eq!(answer.status, 200);
+        assert!(answer.closes(), "{:?}", answer.head);
+        assert!(waiting.is_closed());
+        assert!(!draining.is_finished());
+        stream.send("0\r\n\r\n");
+        assert_eq!(streaming.chunk().unwrap(), None);
+        assert!(streaming.is_closed());
+        // With the last of them it is over, long before the timeout. Metrics tell until the end.
+        draining.join().unwrap();
+        assert_eq!(gateway.series("forecourt_requests_in_flight"), 0.0);
+    });
+    let Gateway {
+        inner, directory, ..
+    } = gateway;
+    inner.stop();
+    let log = fs::read_to_string(directory.path().join("access.log")).unwrap();
+    assert_eq!(log.lines().count(), 4, "every line is written out");
+}
+
+#[test]
+fn a_stream_is_cut_at_the_timeout_and_looks_cut() {
+    let upstream = Upstream::manual();
+    let gateway = Gateway::start_whole(&shutdown("0s", "200ms", &upstream));
+    let mut client = gateway.client();
+    client.send(post(call("1")));
+    let mut peer = upstream.accept();
+    peer.request().unwrap();
+    peer.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
+    peer.chunk("one");
+    client.head();
+    assert_eq!(client.bytes(3), b"one");
+    let watch = Watch::start();
+    drain(&gateway);
+    assert!(watch.elapsed() >= Duration::from_millis(200));
+    // Up to here it was served.
+    peer.chunk("two");
+    assert_eq!(client.bytes(3), b"two");
+    let Gateway {
+        inner, directory, ..
+    } = gateway;
+    inner.stop();
+    assert!(client.chunk().is_err(), "a clean end");
+    assert!(peer.is_closed_within(PATIENCE));
+    let log = fs::read_to_string(directory.path().join("access.log")).unwrap();
+    assert_eq!(log.lines().count(), 1, "what was cut is logged");
+}
+
+#[test]
+fn a_request_on_a_kept_connection_during_the_drain() {
+    let upstream = Upstream::manual();
+    let gateway = Gateway::start_whole(&shutdown("0s", "20s", &upstream));
+    let mut client = gateway.client();
+    client.send(post(call("1")));
+    let mut peer = upstream.accept();
+    peer.request().unwrap();
+    std::thread::scope(|scope| {
+        let draining = scope.spawn(|| drain(&gateway));
+        wait_until("closed", || Client::try_connect(gateway.address()).is_err());
+        // A second call that is already on the wire behind the first one.
+        drop(client.try_send(post(call("2"))));
+        peer.send(upstream::ok());
+        let answer = client.answer();
+        assert_eq!((answer.status, answer.closes()), (200, true));
+        // It is not served, so that it can safely go elsewhere.
+        assert!(!matches!(client.try_answer(), Ok(Some(_))));
+        draining.join().unwrap();
+    });
+    assert_eq!(upstream.count(), 1);
+}
+
+#[test]
+fn the_process_ends_well_on_sigterm() {
+    let upstream = Upstream::manual();
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("forecourt.toml");
+    fs::write(&file, shutdown("0s", "20s", &upstream)).unwrap();
+    for name in ["TERM", "INT"] {
+        let mut process = Process::start(&file);
+        let (public, admin) = process.addresses();
+        let mut client = Client::connect(public);
+        client.send(post(call("1")));
+        let mut peer = upstream.accept();
+        peer.request().unwrap();
+        process.signal(name);
+        process.says("draining");
+        let ready = Post::method("GET", "/readyz").field("Host", "localhost");
+        assert_eq!(Client::connect(admin).ask(ready.bytes()).status, 503);
+        assert!(stays(Duration::from_millis(50), || process.is_running()));
+        peer.send(upstream::ok());
+        let answer = client.answer();
+        assert_eq!((answer.status, answer.closes()), (200, true));
+        assert_eq!(process.ended().code(), Some(0), "{:?}", process.seen);
+    }
+    let log = fs::read_to_string(directory.path().join("access.log")).unwrap();
+    assert_eq!(log.lines().count(), 2);
+}
+
+#[test]
+fn a_second_sigterm_ends_it_at_once() {
+    let upstream = Upstream::manual();
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("forecourt.toml");
+    fs::write(&file, shutdown("60s", "600s", &upstream)).unwrap();
+    let mut process = Process::start(&file);
+    let (public, _) = process.addresses();
+    let mut client = Client::connect(public);
+    client.send(post(call("1")));
+    let mut peer = upstream.accept();
+    peer.request().unwrap();
+    process.signal("TERM");
+    process.says("draining");
+    process.signal("TERM");
+    assert_eq!(process.ended().code(), Some(0));
+    assert!(!matches!(client.try_answer(), Ok(Some(_))));
+    assert!(peer.is_closed_within(PATIENCE));
+}
+
+#[test]
+fn sighup_reloads() {
+    let upstream = Upstream::recording();
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("forecourt.toml");
+    let configuration = format!("{PRELUDE}{}", dealer(&upstream));
+    fs::write(&file, &configuration).unwrap();
+    let mut process = Process::start(&file);
+    let (public, _) = process.addresses();
+    let mut client = Client::connect(public);
+    assert_eq!(client.ask(post(call("1"))).status, 200);
+    process.signal("HUP");
+    process.says("configuration unchanged");
+    fs::write(
+        &file,
+        configuration.replace("path = \"/a2a\"", "path = \"/b2b\""),
+    )
+    .unwrap();
+    process.signal("HUP");
+    process.says("configuration applied");
+    assert_eq!(client.ask(post(call("1"))).status, 404);
+    fs::write(&file, configuration.replace("path = ", "pth = ")).unwrap();
+    process.signal("HUP");
+    let rejected = process.says("configuration rejected");
+    let text = rejected["problems"].as_str().unwrap();
+    assert!(
+        text.contains("forecourt.toml:") && text.contains("pth"),
+        "{text}"
+    );
+    process.signal("TERM");
+    assert_eq!(process.ended().code(), Some(0));
+}
+
+#[test]
+fn commands_and_exit_codes() {
+    let upstream = Upstream::recording();
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    let good = format!("{PRELUDE}{}", dealer(&upstream));
+    let tls = good.replace(
+        "[admin]",
+        "[listener.secure]\naddress = \"127.0.0.1:0\"\ntls = { certificate = \"c.pem\", key = \"k.pem\" }\n[admin]",
+    );
+    let bad = good
+        .replace("path = ", "pth = ")
+        .replace("http://", "ftp://");
+    for (name, text) in [("good.toml", &good), ("tls.toml", &tls), ("bad.toml", &bad)] {
+        fs::write(directory.path().join(name), text).unwrap();
+    }
+
+    let ended = run(&["check", &path("good.toml")]);
+    assert_eq!(
+        (ended.code, &*ended.stdout),
+        (Some(0), &*format!("{}: ok\n", path("good.toml")))
+    );
+    assert_eq!(ended.stderr, "");
+    for (file, problems) in [
+        (
+            "bad.toml",
+            &["bad.toml:14:1: endpoint.lakeside.pth", "\"ftp://"][..],
+        ),
+        ("tls.toml", &["TLS"][..]),
+        ("none.toml", &["none.toml"][..]),
+    ] {
+        for command in [&["check"][..], &["run", "-c"][..]] {
+            let file = path(file);
+            let mut arguments = command.to_vec();
+            arguments.push(&file);
+            let ended = run(&arguments);
+            assert_eq!(ended.code, Some(78), "{arguments:?}: {}", ended.stderr);
+            assert_eq!(ended.stdout, "");
+            for problem in problems {
+                assert!(
+                    ended.stderr.contains(problem),
+                    "{problem}: {}",
+                    ended.stderr
+                );
+            }
+        }
+    }
+    for arguments in [
+        &[][..],
+        &["fly"][..],
+        &["run", "--wings"][..],
+        &["check", "a", "b"][..],
+    ] {
+        assert_eq!(run(arguments).code, Some(2), "{arguments:?}");
+    }
+    let version = run(&["--version"]);
+    assert_eq!(
+        (version.code, &*version.stdout),
+        (
+            Some(0),
+            concat!("forecourt ", env!("CARGO_PKG_VERSION"), "\n")
+        )
+    );
+
+    // An address that is taken is a failure while running.
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let clash = good.replacen("127.0.0.1:0", &address, 1);
+    fs::write(directory.path().join("clash.toml"), clash).unwrap();
+    let ended = run(&["run", "-c", &path("clash.toml")]);
+    assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("cannot listen on"),
+        "{}",
+        ended.stderr
+    );
+}

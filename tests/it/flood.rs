@@ -1,0 +1,89 @@
+//! The limiter under a flood of strange keys: bounded memory, nobody's debt wiped, known callers
+//! served exactly as if there were no flood.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use forecourt::limit::{
+    Clock, Decision, Dimension, Limiter, ManualClock, Quota, Rule, Source, Subject, identify,
+};
+use http::HeaderMap;
+
+const ONE: NonZeroU32 = NonZeroU32::MIN;
+const STRANGERS: u32 = 2_000_000;
+/// Addresses that no stranger has.
+const OTHERS: u32 = 0xc000_0200;
+const CAPACITY: usize = 65_536;
+
+fn quota() -> Quota {
+    let rule = Rule {
+        name: "per-buyer".into(),
+        per: Dimension::Caller.into(),
+        interval: Duration::from_secs(60),
+        burst: NonZeroU32::new(100).unwrap(),
+        shared: false,
+    };
+    Quota::compile(&rule, "lakeside")
+}
+
+fn subject(number: u32) -> Subject {
+    let address = IpAddr::V4(Ipv4Addr::from(number));
+    let caller = identify(&[Source::Address], &HeaderMap::new(), address);
+    Subject::new(&caller, address)
+}
+
+fn is_admitted<C: Clock>(limiter: &Limiter<C>, quotas: &[Quota], who: &Subject) -> bool {
+    matches!(limiter.check(quotas, who, ONE), Decision::Admitted(_))
+}
+
+#[test]
+fn two_million_strange_keys() {
+    let clock = ManualClock::new();
+    let limiter = Limiter::new(clock.clone(), CAPACITY);
+    let quotas = [quota()];
+    // A known caller has spent half of what it may when the flood begins.
+    let known = subject(OTHERS);
+    for _ in 0..50 {
+        assert!(is_admitted(&limiter, &quotas, &known));
+    }
+    let mut most = 0;
+    let mut admitted_of_known = 0;
+    for number in 0..STRANGERS {
+        limiter.check(&quotas, &subject(number), ONE);
+        if number % 20_000 == 0 {
+            most = most.max(limiter.live());
+            admitted_of_known += u32::from(is_admitted(&limiter, &quotas, &known));
+        }
+    }
+    // Its debt was kept through all of it: 50 of 100 asks found the other half, no more, no fewer.
+    assert_eq!(admitted_of_known, 50);
+    assert!(!is_admitted(&limiter, &quotas, &known));
+    // The table never grew beyond its configured size, but for the one shared overflow bucket.
+    assert!(most <= CAPACITY + 1, "{most} buckets");
+    assert!(
+        most > CAPACITY * 9 / 10,
+        "the flood never filled the table: {most}"
+    );
+    // Strangers beyond it were decided on together: all but the overflow's burst were refused.
+    let beyond = u64::from(STRANGERS) - limiter.live() as u64;
+    assert!(
+        limiter.overflowed() >= beyond,
+        "{} of {beyond}",
+        limiter.overflowed()
+    );
+    let one_more = subject(OTHERS + 1);
+    assert!(!is_admitted(&limiter, &quotas, &one_more));
+
+    // When what they owe has passed, the memory is given back and strangers are strangers again.
+    clock.advance(Duration::from_secs(60));
+    for shard in 0..forecourt::limit::SHARDS {
+        limiter.sweep(shard);
+    }
+    // Only who owes more than a minute's worth is left: the known caller and the overflow bucket.
+    assert_eq!(limiter.live(), 2);
+    assert!(is_admitted(&limiter, &quotas, &subject(OTHERS + 2)));
+    // The known caller earned exactly one call in that minute.
+    assert!(is_admitted(&limiter, &quotas, &known));
+    assert!(!is_admitted(&limiter, &quotas, &known));
+}

@@ -1,0 +1,134 @@
+//! The real binary, with its signals and its exit codes.
+
+use std::io::{BufRead, BufReader, Read};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+
+use serde_json::Value;
+
+use super::wait::{PATIENCE, wait_until};
+
+/// A running `forecourt`.
+pub struct Process {
+    child: Child,
+    diagnostics: Receiver<String>,
+    /// Everything on standard error so far.
+    pub seen: Vec<String>,
+}
+
+/// What a command that ended has left.
+pub struct Ended {
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+fn command() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_forecourt"));
+    command.env_clear().env("DEALER_TOKEN", "dealer-secret");
+    command
+}
+
+/// Runs a command to its end.
+pub fn run(arguments: &[&str]) -> Ended {
+    let output = command().args(arguments).output().unwrap();
+    Ended {
+        code: output.status.code(),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+impl Process {
+    /// `forecourt run -c FILE`.
+    pub fn start(file: &Path) -> Self {
+        let mut child = command()
+            .args(["run", "-c"])
+            .arg(file)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        let (sender, diagnostics) = mpsc::channel();
+        thread::spawn(move || {
+            for line in stderr.lines() {
+                if line.is_ok_and(|line| sender.send(line).is_err()) {
+                    return;
+                }
+            }
+        });
+        Self {
+            child,
+            diagnostics,
+            seen: Vec::new(),
+        }
+    }
+
+    /// Waits for a line of diagnostics with this message.
+    #[track_caller]
+    pub fn says(&mut self, message: &str) -> Value {
+        loop {
+            let line = self.diagnostics.recv_timeout(PATIENCE);
+            let line = line.unwrap_or_else(|_| panic!("never said {message}: {:?}", self.seen));
+            self.seen.push(line.clone());
+            let line: Value = serde_json::from_str(&line).unwrap_or_default();
+            if line["message"]
+                .as_str()
+                .is_some_and(|text| text.contains(message))
+            {
+                return line;
+            }
+        }
+    }
+
+    /// The addresses of the listener and of the admin socket.
+    #[track_caller]
+    pub fn addresses(&mut self) -> (SocketAddr, SocketAddr) {
+        let address = |value: &Value| value.as_str().unwrap().parse().unwrap();
+        let listener = address(&self.says("listening")["address"]);
+        let admin = address(&self.says("admin socket")["admin"]);
+        (listener, admin)
+    }
+
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Sends a signal by its name.
+    pub fn signal(&self, name: &str) {
+        let id = self.child.id().to_string();
+        let sent = Command::new("kill").args(["-s", name, &id]).status();
+        assert!(sent.unwrap().success());
+    }
+
+    /// Waits for the end.
+    #[track_caller]
+    pub fn ended(&mut self) -> ExitStatus {
+        let mut status = None;
+        wait_until("the process ends", || {
+            status = self.child.try_wait().unwrap();
+            status.is_some()
+        });
+        self.seen.extend(self.diagnostics.iter());
+        status.unwrap()
+    }
+
+    pub fn is_running(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_none()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+        if let Some(mut stderr) = self.child.stderr.take() {
+            drop(stderr.read_to_end(&mut Vec::new()));
+        }
+    }
+}
