@@ -5,6 +5,8 @@
 //! the same rules as the parser's (RFC 9112 sections 6 and 7.1). A body without one certain end is
 //! never followed: its request is refused and its connection closed. Must never keep a body byte.
 
+use std::num::IntErrorKind;
+
 use crate::state::connection::Framing;
 
 /// Where in the bytes of a connection we are, whatever pieces they come in.
@@ -36,7 +38,13 @@ enum Place {
     Trailers,
     /// No certain end: the connection is closed before another head counts.
     Lost,
+    /// A chunk larger than anything can be: there is no use in waiting for it.
+    Absurd,
 }
+
+/// No chunk is this large. Parsers that count in 64 bits signed go wrong above it, and a size that
+/// overflows would wait for ever.
+const ABSURD: u64 = 1 << 60;
 
 impl Default for Heads {
     fn default() -> Self {
@@ -56,11 +64,16 @@ impl Heads {
     /// Long enough for `Content-Length` with any number that fits 64 bits and some spaces.
     const KEPT: usize = 64;
 
+    /// Whether the client announced what it cannot mean: the connection is to be closed.
+    pub(super) fn is_absurd(&self) -> bool {
+        self.place == Place::Absurd
+    }
+
     /// Reads what came in; `note` is called at the end of each head.
     pub(super) fn read(&mut self, mut bytes: &[u8], mut note: impl FnMut(Framing)) {
         while !bytes.is_empty() {
             bytes = match self.place {
-                Place::Lost => return,
+                Place::Lost | Place::Absurd => return,
                 Place::Body(left) => self.skip(bytes, left, Place::Body, Place::Head),
                 Place::Chunk(left) => self.skip(bytes, left, Place::Chunk, Place::Size),
                 Place::Head | Place::Size | Place::Trailers => {
@@ -115,7 +128,7 @@ impl Heads {
             // A bare line feed is part of a trailer, as it is to the parser.
             Place::Trailers if self.length > 0 && self.last != b'\r' => return self.keep(b"\n"),
             Place::Trailers if is_empty => self.place = Place::Head,
-            Place::Trailers | Place::Body(_) | Place::Chunk(_) | Place::Lost => {}
+            Place::Trailers | Place::Body(_) | Place::Chunk(_) | Place::Lost | Place::Absurd => {}
         }
         self.length = 0;
         self.last = 0;
@@ -175,12 +188,18 @@ fn number(value: &[u8]) -> Option<u64> {
 fn size(line: &[u8]) -> Option<u64> {
     let digits = line.iter().take_while(|byte| byte.is_ascii_hexdigit());
     let digits = line.get(..digits.count())?;
-    u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+    let size = u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16);
+    match size {
+        Ok(size) => Some(size),
+        Err(error) if *error.kind() == IntErrorKind::PosOverflow => Some(u64::MAX),
+        Err(_) => None,
+    }
 }
 
 fn chunk(size: u64) -> Place {
     match size {
         0 => Place::Trailers,
+        ABSURD.. => Place::Absurd,
         size => Place::Chunk(size.saturating_add(2)),
     }
 }

@@ -101,6 +101,9 @@ impl<T: AsyncRead + Unpin> AsyncRead for Watched<T> {
             let new = buffer.filled().get(before..).unwrap_or_default();
             if read.is_ok() && !new.is_empty() {
                 self.received(new);
+                if self.heads.is_absurd() {
+                    return Poll::Ready(Err(io::ErrorKind::InvalidData.into()));
+                }
             }
             return Poll::Ready(read);
         }

@@ -1,8 +1,10 @@
 //! HTTP with two meanings is refused, closed, and never forwarded in part or whole.
 
+use std::time::Duration;
+
 use crate::support::call::{call, post};
 use crate::support::gateway::dealer;
-use crate::support::{Gateway, Post, Upstream};
+use crate::support::{Gateway, Post, Upstream, Watch};
 
 /// What would be a second request if an attacker's framing were believed.
 const SMUGGLED: &str = "POST /a2a HTTP/1.1\r\nHost: gw\r\nContent-Type: application/json\r\nContent-Length: 46\r\nX-Smuggled: 1\r\n\r\n{\"jsonrpc\":\"2.0\",\"id\":\"s\",\"method\":\"Smuggled\"}";
@@ -504,4 +506,27 @@ fn the_access_log_says_why() {
     assert_eq!(line["stripped_query"], true);
     assert!(line.get("why").is_none());
     assert!(!line.to_string().contains("secret"));
+}
+
+#[test]
+fn a_chunk_larger_than_anything_is_not_waited_for() {
+    let upstream = Upstream::recording();
+    let gateway = Gateway::before(&upstream);
+    for size in [
+        "ffffffffffffffff",
+        "1000000000000000",
+        "fffffffffffffffff",
+        "7fffffffffffffff",
+    ] {
+        let mut client = gateway.client();
+        let head = Post::to("/a2a").without_length();
+        let head = head.field("Transfer-Encoding", "chunked").head();
+        client.send([&head[..], format!("{size}\r\n{{").as_bytes()].concat());
+        // An answer or a cut, long before the body's time is over.
+        let watch = Watch::start();
+        let answer = client.try_answer().ok().flatten();
+        assert!(answer.is_none_or(|answer| answer.status == 400), "{size}");
+        assert!(watch.elapsed() < Duration::from_secs(10), "{size}");
+    }
+    assert_eq!(upstream.count(), 0);
 }
