@@ -57,8 +57,8 @@ impl Settings {
         self.unserved.clone()
     }
 
-    /// The tables in which `next` differs from these settings and which cannot change while the
-    /// gateway runs: some of `runtime`, `listener`, `admin`, `log`. Empty: `next` can go live.
+    /// Where `next` differs from these settings in what cannot change while the gateway runs: some of
+    /// `runtime`, `listener`, `admin`, `log`, `limits.limiter_keys`. Empty: `next` can go live.
     #[must_use]
     pub fn restart_needed(&self, next: &Self) -> Vec<&'static str> {
         [
@@ -66,6 +66,11 @@ impl Settings {
             ("listener", self.listeners != next.listeners),
             ("admin", self.admin != next.admin),
             ("log", self.log != next.log),
+            // The table of buckets is made once.
+            (
+                "limits.limiter_keys",
+                self.limits.limiter_keys != next.limits.limiter_keys,
+            ),
         ]
         .into_iter()
         .filter_map(|(table, differs)| differs.then_some(table))

@@ -7,7 +7,7 @@ use super::*;
 
 /// Bad fixtures that no schema can refuse: their fault lies between keys, in a variable, in what a
 /// name means, or in how a text is written. Each is refused by the reader.
-const NOT_OF_SHAPE: [&str; 13] = [
+const NOT_OF_SHAPE: [&str; 14] = [
     "address-clashes.toml",
     "admin-on-a-listener.toml",
     "bare-variable-is-a-warning.toml",
@@ -17,6 +17,7 @@ const NOT_OF_SHAPE: [&str; 13] = [
     "draft-without-extension.toml",
     "json-duplicate-key.json",
     "not-yet.toml",
+    "report-beside-contracts.toml",
     "same-place.toml",
     "unknown-names.toml",
     "variables.toml",
