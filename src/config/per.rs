@@ -1,15 +1,15 @@
 //! Decides what a quota counts apart: the dimensions of `per`.
 
-/// One thing by which requests are told apart.
+/// One thing by which requests are told apart: one bucket for each combination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Dimension {
-    /// Whoever `[callers]` identifies.
+    /// Whoever `[callers]` identifies: one bucket per caller, and per endpoint unless shared.
     Caller,
-    /// The endpoint.
+    /// One bucket per endpoint.
     Endpoint,
-    /// Nothing: everyone together. Stands alone.
+    /// One bucket for everything that names the quota. Stands alone.
     All,
-    /// The client's address.
+    /// One bucket per client address, whoever it says it is, and per endpoint unless shared.
     Address,
 }
 
@@ -50,6 +50,12 @@ impl Per {
         Dimension::ALL
             .into_iter()
             .filter(move |dimension| self.contains(*dimension))
+    }
+}
+
+impl From<Dimension> for Per {
+    fn from(dimension: Dimension) -> Self {
+        Self::from_iter([dimension])
     }
 }
 

@@ -22,5 +22,7 @@ pub use clock::{Clock, ManualClock, Moment, SystemClock};
 pub use fields::{Announced, Announcement};
 pub use fingerprint::Fingerprint;
 pub use limiter::{Decision, Limiter, Shortage};
-pub use quota::{Dimension, Per, Quota, Rule, Standing};
+pub use quota::{Quota, Standing};
+
+pub use crate::config::{Dimension, Per, Quota as Rule};
 pub use store::SHARDS;

@@ -21,6 +21,8 @@ use governor::nanos::Nanos;
 use governor::state::StateStore;
 use governor::{NotUntil, RateLimiter};
 
+use crate::config::{Dimension, Quota as Rule};
+
 use super::caller::Subject;
 use super::clock::nanos;
 use super::fingerprint::{Domain, Fingerprint};
@@ -28,73 +30,6 @@ use super::fingerprint::{Domain, Fingerprint};
 /// The longest time an empty bucket may take to fill, in ns (about 146 years). governor's
 /// arithmetic must not wrap; a configuration that asks for more is held to this.
 pub const LONGEST_REFILL: u64 = 1 << 62;
-
-/// What a quota counts by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Dimension {
-    /// One bucket per caller, and per endpoint unless shared.
-    Caller,
-    /// One bucket per endpoint.
-    Endpoint,
-    /// One bucket for everything that names the quota. Beside another dimension it adds nothing.
-    All,
-    /// One bucket per client address, whoever it says it is, and per endpoint unless shared.
-    Address,
-}
-
-/// A set of dimensions: one bucket per combination.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Per(u8);
-
-impl Per {
-    /// Whether the dimension is in the set.
-    #[must_use]
-    pub const fn contains(self, dimension: Dimension) -> bool {
-        self.0 & dimension.bit() != 0
-    }
-}
-
-impl From<Dimension> for Per {
-    fn from(dimension: Dimension) -> Self {
-        Self(dimension.bit())
-    }
-}
-
-impl FromIterator<Dimension> for Per {
-    fn from_iter<I: IntoIterator<Item = Dimension>>(dimensions: I) -> Self {
-        Self(
-            dimensions
-                .into_iter()
-                .fold(0, |set, dimension| set | dimension.bit()),
-        )
-    }
-}
-
-impl Dimension {
-    const fn bit(self) -> u8 {
-        match self {
-            Self::Caller => 1,
-            Self::Endpoint => 2,
-            Self::All => 4,
-            Self::Address => 8,
-        }
-    }
-}
-
-/// A quota as it was configured, under its name.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rule {
-    /// The quota's name. Its buckets belong to the name: renamed, it starts afresh.
-    pub name: Box<str>,
-    /// What it counts by.
-    pub per: Per,
-    /// The time in which one request is earned back. At least 1 ns.
-    pub interval: Duration,
-    /// How many requests fit into a full bucket.
-    pub burst: NonZeroU32,
-    /// One bucket across all endpoints that name the quota, instead of one for each.
-    pub shared: bool,
-}
 
 /// A quota compiled for one endpoint: a few words, no state.
 pub struct Quota {

@@ -122,7 +122,10 @@ impl Reloader {
     /// # Errors
     /// Why not; the old configuration serves on. It has been logged and counted.
     pub fn reload(&self) -> Result<Reloaded, Rejected> {
-        self.apply(config::read(&self.path))
+        // Read under the lock: of two reloads at once, the later must not apply the older file.
+        let mut acted_on = self.acted_on.lock();
+        let look = config::read(&self.path);
+        self.act(&mut acted_on, look)
     }
 
     /// Whether a look at the file saw something else than was last acted on.
@@ -131,12 +134,18 @@ impl Reloader {
         *self.acted_on.lock() != *look
     }
 
-    /// Serves what a look at the file saw.
+    /// Serves what looks at the file agreed on. `None`: it was acted on meanwhile, or the file has
+    /// changed again, which is for another look.
     ///
     /// # Errors
     /// As [`Reloader::reload`].
-    pub fn apply(&self, look: Look) -> Result<Reloaded, Rejected> {
+    pub fn apply(&self, look: Look) -> Option<Result<Reloaded, Rejected>> {
         let mut acted_on = self.acted_on.lock();
+        let is_current = *acted_on != look && config::read(&self.path) == look;
+        is_current.then(|| self.act(&mut acted_on, look))
+    }
+
+    fn act(&self, acted_on: &mut Look, look: Look) -> Result<Reloaded, Rejected> {
         let previous = self.live.load();
         acted_on.clone_from(&look);
         let result = look

@@ -46,9 +46,11 @@ pub async fn follow(reloader: Arc<Reloader>) {
         }
         // A swap may have changed what the chain goes through.
         watched.arm(&path);
-        if let Some(look) = settle(&path, &reloader).await {
-            // The outcome is logged and counted by the reloader.
-            let _ = reloader.apply(look);
+        if let Some(look) = settle(&path, &reloader).await
+            && reloader.apply(look).is_none()
+        {
+            // It may have changed before the directories were watched anew: look again at once.
+            changed.notify_one();
         }
     }
 }

@@ -49,6 +49,8 @@ fn in_order() {
     let refused = Post::to("/a2a").field("A2A-Version", "9.9").body(call("3"));
     assert_eq!(idle.ask(refused.bytes()).code(), -32009);
 
+    let mut silent = gateway.client();
+
     std::thread::scope(|scope| {
         let draining = scope.spawn(|| drain(&gateway));
         // At first only readiness says so, and new calls are still served.
@@ -60,6 +62,7 @@ fn in_order() {
             Client::try_connect(gateway.address()).is_err()
         });
         assert!(idle.is_closed());
+        assert!(silent.is_closed());
         assert!(!draining.is_finished());
         // What is in flight goes on.
         stream.chunk("two");

@@ -574,3 +574,36 @@ fn of_an_answer_only_the_hop_stays_behind() {
     assert_eq!(gateway.last_line()["outcome"], "upstream_error");
     assert_eq!(gateway.ended("upstream_error"), 1.0);
 }
+
+#[test]
+fn answers_without_a_body_leave_the_connection_usable() {
+    let upstream = Upstream::scripted(|mut peer| {
+        for answer in [
+            "HTTP/1.1 304 Not Modified\r\nETag: \"1\"\r\nContent-Length: 500\r\n\r\n",
+            "HTTP/1.1 204 No Content\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+        ] {
+            peer.request().unwrap();
+            peer.send(answer);
+        }
+        peer.request();
+    });
+    let gateway = Gateway::before(&upstream);
+    let mut client = gateway.client();
+    for (method, start) in [
+        ("GET", "HTTP/1.1 304 Not Modified"),
+        ("OPTIONS", "HTTP/1.1 204 No Content"),
+        ("HEAD", "HTTP/1.1 200 OK"),
+        ("HEAD", "HTTP/1.1 200 OK"),
+        ("GET", "HTTP/1.1 200 OK"),
+    ] {
+        let request = Post::method(method, "/a2a/.well-known/agent-card.json").field("Host", "gw");
+        let head = client.send(request.bytes()).head();
+        assert_eq!(head.start, start, "{method}");
+        assert!(client.is_quiet(), "{method} {start}");
+    }
+    assert_eq!(upstream.connections(), 1);
+    assert_eq!(gateway.ended("ok"), 5.0);
+}

@@ -625,3 +625,96 @@ fn a_used_up_budget_sheds() {
     drop(peer.join().unwrap());
     assert_eq!(gateway.series("forecourt_in_flight_bytes"), 0.0);
 }
+
+#[test]
+fn bodies_that_are_no_one_request() {
+    let upstream = Upstream::recording();
+    let gateway = Gateway::before(&upstream);
+    let mut client = gateway.client();
+    let nested = |depth: usize| {
+        // The top level and `params` are the first two.
+        let (open, close) = ("[".repeat(depth - 2), "]".repeat(depth - 2));
+        format!(r#"{{"jsonrpc":"2.0","id":7,"method":"M","params":{{"x":{open}{close}}}}}"#)
+    };
+    let with = |members: &str| format!(r#"{{"jsonrpc":"2.0","id":7,"method":"M",{members}}}"#);
+    let cases: Vec<(Vec<u8>, i64, &str)> = [
+        (format!("\u{feff}{}", call("7")), -32700, "null"),
+        (format!("{}{}", call("7"), call("8")), -32700, "null"),
+        (format!("{},", call("7")), -32700, "null"),
+        (call("7").replace("\"m-1\"", "'m-1'"), -32700, "null"),
+        (call("7").replace("\"m-1\"", "NaN"), -32700, "null"),
+        (call("7").replace("\"m-1\"", "\"\u{1}\""), -32700, "null"),
+        (
+            call("7").replace("\"m-1\"", "\"\\ud800x\\q\""),
+            -32700,
+            "null",
+        ),
+        (call("07"), -32700, "null"),
+        (call("7").replace("}}}", "}},}"), -32700, "null"),
+        (nested(129), -32700, "null"),
+        ("[".repeat(100_000), -32700, "null"),
+        (" ".to_owned(), -32700, "null"),
+        ("null".to_owned(), -32600, "null"),
+        ("7".to_owned(), -32600, "null"),
+        ("{}".to_owned(), -32600, "null"),
+        (
+            with("\"params\":{\"message\":{},\"message\":{}}"),
+            -32600,
+            "7",
+        ),
+        (
+            with("\"params\":{\"message\":{\"parts\":[],\"p\\u0061rts\":[]}}"),
+            -32600,
+            "7",
+        ),
+        (
+            with("\"params\":{\"message\":{\"parts\":[{\"data\":{},\"data\":{}}]}}"),
+            -32600,
+            "7",
+        ),
+        (
+            with("\"params\":{\"message\":{\"parts\":[{\"data\":{\"type\":1,\"type\":2}}]}}"),
+            -32600,
+            "7",
+        ),
+        (
+            with("\"params\":{\"configuration\":{},\"configuration\":{}}"),
+            -32600,
+            "7",
+        ),
+        (with("\"params\":{},\"meth\\u006fd\":\"N\""), -32600, "7"),
+        (with("\"jsonrpc\":\"2.0\""), -32600, "7"),
+    ]
+    .into_iter()
+    .map(|(body, code, id)| (body.into_bytes(), code, id))
+    .chain([
+        (
+            b"{\"jsonrpc\":\"2.0\",\"id\":\"\xff\",\"method\":\"M\"}".to_vec(),
+            -32700,
+            "null",
+        ),
+        (b"\xef\xbb\xbf".to_vec(), -32700, "null"),
+    ])
+    .collect();
+    for (body, code, id) in cases {
+        let shown = String::from_utf8_lossy(&body[..body.len().min(200)]).into_owned();
+        let answer = client.ask(Post::to("/a2a").body(&body).bytes());
+        assert_eq!(
+            (answer.status, answer.code(), &*answer.id()),
+            (200, code, id),
+            "{shown}"
+        );
+    }
+    assert_eq!(upstream.count(), 0);
+    // What a later member of a list says twice, or what nobody reads, is the dealer's business.
+    for body in [
+        nested(128),
+        with("\"params\":[1,2],\"x\":1,\"x\":2"),
+        with("\"params\":{\"message\":{\"parts\":[{},{\"data\":1,\"data\":2}]}}"),
+        with("\"params\":{\"message\":null,\"configuration\":7}"),
+        call("7").replace("SendMessage", "Ext/Method\\u00e9"),
+    ] {
+        assert_eq!(client.ask(Post::to("/a2a").body(&body).bytes()).status, 200);
+        assert_eq!(upstream.take().body, body.as_bytes(), "{body}");
+    }
+}

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -174,7 +174,7 @@ fn nothing_is_lost_and_nothing_is_mixed() {
 fn what_is_in_flight_finishes_on_its_own_configuration() {
     let old = Upstream::manual();
     let new = Upstream::recording();
-    let gateway = Gateway::before(&old);
+    let gateway = Gateway::start(&dealer_with(&old, "keep_alive = \"100ms\"", ""));
     let mut waiting = gateway.client();
     waiting.send(post(call("1")));
     let mut peer = old.accept();
@@ -473,4 +473,43 @@ fn series_of_what_is_gone_are_dropped_and_others_kept() {
         (gateway.ended("ok"), gateway.ended_at("hilltop", "ok")),
         (0.0, 1.0)
     );
+}
+
+#[test]
+fn reloads_at_once_end_on_the_newest_file() {
+    let upstream = Upstream::recording();
+    let with = |round: usize| {
+        format!(
+            "{}{}",
+            crate::support::gateway::PRELUDE,
+            dealer_with(
+                &upstream,
+                &format!("headers = {{ x-round = \"{round}\" }}"),
+                ""
+            )
+        )
+    };
+    let gateway = Gateway::start_whole(&with(0));
+    let is_over = AtomicBool::new(false);
+    let mut client = gateway.client();
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::SeqCst) {
+                    drop(gateway.inner.reload());
+                }
+            });
+        }
+        let served = (1..60).map(|round| {
+            gateway.write_whole(&with(round));
+            applied(&gateway);
+            assert_eq!(client.ask(post(call("1"))).status, 200);
+            let served = upstream.take().head.one("x-round").unwrap();
+            (round, served.parse::<usize>().unwrap())
+        });
+        // Whoever read the file before must not bring it back.
+        let stale: Vec<_> = served.filter(|(round, served)| round != served).collect();
+        is_over.store(true, Ordering::SeqCst);
+        assert!(stale.is_empty(), "{stale:?}");
+    });
 }

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::limit::caller::{Source, identify};
 use crate::limit::clock::{ManualClock, SystemClock};
-use crate::limit::quota::{Dimension, Rule};
+use crate::limit::{Dimension, Rule};
 
 const ONE: NonZeroU32 = NonZeroU32::MIN;
 const HOME: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1));
