@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use http::HeaderName;
 
-use crate::config::amount::Rate;
+use crate::config::amount::spell_rate;
 use crate::config::per::Per;
 use crate::config::problem::Problems;
 use crate::config::web::{Host, UpstreamUrl};
@@ -250,8 +250,6 @@ pub struct Quota {
     pub name: Box<str>,
     /// What is counted apart.
     pub per: Per,
-    /// The rate as it was written.
-    pub rate: Rate,
     /// One request per interval in the long run: the rate's period divided by its count, at least
     /// 1 ns, rounded down to whole nanoseconds.
     pub interval: Duration,
@@ -260,6 +258,15 @@ pub struct Quota {
     pub burst: NonZeroU32,
     /// One bucket across every endpoint that names the quota. Default false: each endpoint its own.
     pub shared: bool,
+}
+
+impl Quota {
+    /// The rate as a configuration writes it, in the smallest period that has it exactly: `60/min`
+    /// is `1/s`.
+    #[must_use]
+    pub fn rate(&self) -> String {
+        spell_rate(self.interval)
+    }
 }
 
 /// `[upstream.NAME]`: where we forward.
