@@ -13,7 +13,7 @@
 //! | 2 | [`upstream`] | where requests are forwarded: pools and one exchange. |
 //! | 3 | [`state`] | one compiled configuration, swapped whole; connections and routes. |
 //! | 4 | [`listen`] | sockets in: bind, accept, deadlines, drain. |
-//! | 4 | [`admin`] | its own socket: probes, metrics, reload. |
+//! | 4 | [`admin`] | its own socket: probes, metrics, status, reload. |
 //! | 4 | [`proxy`] | the request path: read, judge, forward. |
 //! | 5 | [`app`] | the composition root: starts the threads, stops them in order. |
 //! | 6 | [`demo`] | `forecourt demo`: a strict dealer, the gateway, and a walk through the rules. |

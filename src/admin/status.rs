@@ -241,7 +241,7 @@ fn quotas(snapshot: &Snapshot) -> Vec<Quota<'_>> {
             Quota {
                 name: &quota.name,
                 per: quota.per.iter().map(config::Dimension::name).collect(),
-                rate: quota.rate.to_string(),
+                rate: quota.rate(),
                 burst: quota.burst.get(),
                 shared: quota.shared,
                 admitted: meters.map_or(0, |meters| meters.admitted.get()),

@@ -3,7 +3,6 @@
 //!
 //! Must never round, saturate or overflow: what does not fit is a problem.
 
-use std::fmt;
 use std::time::Duration;
 
 use crate::config::read::{FromText, Wrong};
@@ -115,12 +114,12 @@ impl FromText for Size {
     }
 }
 
-/// So many per period. Displays as it is written, such as `60/min`.
+/// So many per period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rate {
+pub(crate) struct Rate {
     /// At least 1.
     pub(crate) count: u32,
-    /// Whole seconds: one of the periods there are.
+    /// Whole seconds.
     pub(crate) period: Duration,
 }
 
@@ -180,14 +179,6 @@ impl FromText for Rate {
     }
 }
 
-impl fmt::Display for Rate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let seconds = self.period.as_secs();
-        let unit = RATE_UNITS.iter().find(|(_, period)| *period == seconds);
-        write!(f, "{}/{}", self.count, unit.map_or("s", |(unit, _)| unit))
-    }
-}
-
 /// A duration in the largest unit that leaves no rest. Settings have no parts of a ms.
 pub(crate) fn spell_duration(duration: Duration) -> String {
     match u64::try_from(duration.as_millis()).unwrap_or(u64::MAX) {
@@ -201,8 +192,28 @@ pub(crate) fn spell_size(bytes: u64) -> String {
     spell(bytes, &SIZE_UNITS)
 }
 
+/// A rate with this interval, in the smallest period that has one; so it has the one that was
+/// written, or a smaller one.
+///
+/// Where an interval came from `count` in a period, the highest count that the period allows at this
+/// interval is at least `count`, and gives the same interval, rounded down.
+pub(crate) fn spell_rate(interval: Duration) -> String {
+    let nanos = interval.as_nanos().max(1);
+    let exact = RATE_UNITS.iter().find_map(|(unit, seconds)| {
+        let period = Duration::from_secs(*seconds);
+        let count = u32::try_from(period.as_nanos() / nanos).unwrap_or(u32::MAX);
+        let is_exact = count > 0 && Rate { count, period }.interval() == interval;
+        is_exact.then(|| format!("{count}/{unit}"))
+    });
+    // Not reached by an interval that was made of a rate.
+    exact.unwrap_or_else(|| "1/day".to_owned())
+}
+
 fn spell(amount: u64, units: &[(&str, u64)]) -> String {
-    let largest = units.iter().rev().find(|(_, factor)| amount % factor == 0);
+    let largest = units
+        .iter()
+        .rev()
+        .find(|(_, factor)| amount.is_multiple_of(*factor));
     let (unit, factor) = largest.copied().unwrap_or(("", 1));
     format!("{}{unit}", amount / factor)
 }

@@ -97,7 +97,7 @@ fn quota(quota: &Quota) -> (&str, Json) {
     };
     let shown = object([
         ("per", Some(per)),
-        ("rate", some(quota.rate.to_string())),
+        ("rate", some(quota.rate())),
         ("burst", some(quota.burst.get())),
         ("shared", some(quota.shared)),
     ]);

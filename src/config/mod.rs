@@ -31,7 +31,6 @@ mod word;
 use std::io::Read;
 use std::path::Path;
 
-pub use amount::Rate;
 pub use per::{Dimension, Per};
 pub use problem::{Excerpt, Problem, Problems, Severity};
 pub use schema::schema;

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use http::HeaderName;
 
-use crate::config::amount::Rate;
+use crate::config::amount::spell_rate;
 use crate::config::per::Per;
 use crate::config::problem::Problems;
 use crate::config::web::{Host, UpstreamUrl};
@@ -57,8 +57,8 @@ impl Settings {
         self.unserved.clone()
     }
 
-    /// The tables in which `next` differs from these settings and which cannot change while the
-    /// gateway runs: some of `runtime`, `listener`, `admin`, `log`. Empty: `next` can go live.
+    /// Where `next` differs from these settings in what cannot change while the gateway runs: some of
+    /// `runtime`, `listener`, `admin`, `log`, `limits.limiter_keys`. Empty: `next` can go live.
     #[must_use]
     pub fn restart_needed(&self, next: &Self) -> Vec<&'static str> {
         [
@@ -66,6 +66,11 @@ impl Settings {
             ("listener", self.listeners != next.listeners),
             ("admin", self.admin != next.admin),
             ("log", self.log != next.log),
+            // The table of buckets is made once.
+            (
+                "limits.limiter_keys",
+                self.limits.limiter_keys != next.limits.limiter_keys,
+            ),
         ]
         .into_iter()
         .filter_map(|(table, differs)| differs.then_some(table))
@@ -245,8 +250,6 @@ pub struct Quota {
     pub name: Box<str>,
     /// What is counted apart.
     pub per: Per,
-    /// The rate as it was written.
-    pub rate: Rate,
     /// One request per interval in the long run: the rate's period divided by its count, at least
     /// 1 ns, rounded down to whole nanoseconds.
     pub interval: Duration,
@@ -255,6 +258,15 @@ pub struct Quota {
     pub burst: NonZeroU32,
     /// One bucket across every endpoint that names the quota. Default false: each endpoint its own.
     pub shared: bool,
+}
+
+impl Quota {
+    /// The rate as a configuration writes it, in the smallest period that has it exactly: `60/min`
+    /// is `1/s`.
+    #[must_use]
+    pub fn rate(&self) -> String {
+        spell_rate(self.interval)
+    }
 }
 
 /// `[upstream.NAME]`: where we forward.

@@ -1,10 +1,16 @@
-//! The pages say what the code does: labels, configuration blocks, links.
+//! The pages say what the code does: labels, metrics, fields, configuration blocks, links.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use forecourt::config::{self, Format};
-use forecourt::protocol::Outcome;
+use forecourt::observe::{Line, NAMES, Rfc3339, Timestamp};
+use forecourt::protocol::{Outcome, Step};
+
+use crate::support::gateway::dealer_with;
+use crate::support::{Gateway, Upstream};
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -15,14 +21,14 @@ fn page(name: &str) -> String {
 }
 
 fn pages() -> Vec<PathBuf> {
-    let mut pages: Vec<_> = ["", "docs", "deploy"]
+    let mut pages: Vec<_> = ["", "docs", "docs/adr", "deploy"]
         .iter()
         .flat_map(|directory| fs::read_dir(root().join(directory)).unwrap())
         .map(|entry| entry.unwrap().path())
         .filter(|path| path.extension().is_some_and(|it| it == "md"))
         .collect();
     pages.sort();
-    assert!(pages.len() >= 8, "the walker found {pages:?}");
+    assert!(pages.len() >= 21, "the walker found {pages:?}");
     pages
 }
 
@@ -60,18 +66,179 @@ fn every_link_into_the_project_leads_somewhere() {
 }
 
 #[test]
-fn the_readme_s_configuration_loads() {
-    let readme = page("README.md");
-    let blocks: Vec<_> = readme
-        .split("```toml\n")
-        .skip(1)
-        .map(|rest| rest.split("```").next().unwrap())
+fn every_page_is_reached_from_the_readme() {
+    let mut reached = BTreeSet::from([root().join("README.md")]);
+    let mut open: Vec<_> = reached.iter().cloned().collect();
+    while let Some(page) = open.pop() {
+        let text = fs::read_to_string(&page).unwrap();
+        for (at, _) in text.match_indices("](") {
+            let target = text[at + 2..].split([')', '#']).next().unwrap();
+            let led_to = page.parent().unwrap().join(target);
+            let Ok(led_to) = led_to.canonicalize() else {
+                continue;
+            };
+            if led_to.extension().is_some_and(|it| it == "md") && reached.insert(led_to.clone()) {
+                open.push(led_to);
+            }
+        }
+    }
+    for page in pages() {
+        let page = page.canonicalize().unwrap();
+        assert!(reached.contains(&page), "{}", page.display());
+    }
+}
+
+#[test]
+fn every_configuration_on_a_page_loads() {
+    let least = page("config/minimal.toml");
+    let mut count = 0;
+    for page in pages() {
+        let text = fs::read_to_string(&page).unwrap();
+        for rest in text.split("```toml\n").skip(1) {
+            let block = rest.split("```").next().unwrap();
+            // A block without a listener is a fragment: the rest is the least there can be.
+            let whole = if block.contains("[listener.") {
+                block.to_owned()
+            } else {
+                format!("{block}\n{least}")
+            };
+            let env = |name: &str| name.ends_with("_TOKEN").then(|| "token".to_owned());
+            let parsed = config::parse(&whole, Format::Toml, &page, &env);
+            let settings = parsed.unwrap_or_else(|problems| panic!("{problems}\n{block}"));
+            assert!(settings.not_yet().is_empty(), "{block}");
+            count += 1;
+        }
+    }
+    assert!(count >= 8, "the reader found {count} blocks");
+}
+
+/// The cells of a table's rows, the table being the one under this heading row.
+fn rows(page: &str, heading: &str) -> Vec<Vec<String>> {
+    let (_, after) = page.split_once(heading).unwrap();
+    after
+        .lines()
+        .skip(2)
+        .take_while(|line| line.starts_with('|'))
+        .map(|line| {
+            let cells = line.trim_matches('|').split(" | ");
+            cells.map(|cell| cell.trim().to_owned()).collect()
+        })
+        .collect()
+}
+
+#[test]
+fn the_metrics_table_is_the_list_of_metrics() {
+    let upstream = Upstream::recording();
+    let quota = "[quota.q]\nper = \"all\"\nrate = \"1/s\"\n";
+    let gateway = Gateway::start(&format!(
+        "{}{quota}",
+        dealer_with(&upstream, "", "quotas = [\"q\"]")
+    ));
+    let series: Vec<_> = gateway.metrics().into_keys().collect();
+    let rows = rows(&page("docs/operations.md"), "| metric | labels | tells |");
+    let listed: Vec<_> = rows
+        .iter()
+        .map(|row| (row[0].trim_matches('`'), row[2].as_str()))
         .collect();
-    assert!(!blocks.is_empty());
-    for block in blocks {
-        let parsed = config::parse(block, Format::Toml, Path::new("README.md"), &|_| None);
-        let settings = parsed.unwrap_or_else(|problems| panic!("{problems}\n{block}"));
-        assert!(settings.not_yet().is_empty(), "{block}");
+    assert_eq!(listed, NAMES);
+    for row in rows {
+        let name = row[0].trim_matches('`');
+        let labels: Vec<_> = row[1]
+            .split(", ")
+            .map(|label| label.trim_matches('`'))
+            .collect();
+        let one = series.iter().find(|it| {
+            let of = it.split('{').next().unwrap();
+            of == name || of.strip_suffix("_count") == Some(name)
+        });
+        let one = one.unwrap_or_else(|| panic!("no series of {name}"));
+        let inside = one.split_once('{').map_or("", |(_, rest)| rest);
+        let mut found: Vec<_> = inside
+            .split(',')
+            .map(|label| label.split('=').next().unwrap())
+            .collect();
+        found.sort_unstable();
+        assert_eq!(found, labels, "{name}");
+    }
+}
+
+#[test]
+fn the_access_log_table_is_the_fields_of_a_line() {
+    // Every field by name, so that a new one has to be put here.
+    let line = Line {
+        ts: Timestamp::UNIX_EPOCH,
+        request_id: Some("r"),
+        client_ip: Some([192, 0, 2, 7].into()),
+        listener: Some("public"),
+        protocol: Some("HTTP/1.1"),
+        method: Some("POST"),
+        host: Some("h"),
+        path: Some("/"),
+        endpoint: Some("e"),
+        contract: Some("c"),
+        caller: Some(&"nobody"),
+        rpc_method: Some(b"m"),
+        rpc_id: Some(b"1"),
+        skill: Some(b"s"),
+        normalized: &["a2a-version"],
+        status: Some(200),
+        rpc_code: Some(1),
+        outcome: Outcome::Ok,
+        error_id: Some("i"),
+        quota: Some("q"),
+        retry_after_ms: Some(1),
+        reported: Step::ALL.into_iter().collect(),
+        stripped_query: true,
+        why: Some("w"),
+        upstream: Some("u"),
+        bytes_in: 1,
+        bytes_out: 1,
+        duration: Duration::ZERO,
+        upstream_duration: Some(Duration::ZERO),
+        user_agent: Some(b"a"),
+        generation: 1,
+    };
+    let mut written = Vec::new();
+    line.append(&mut written, &mut Rfc3339::default());
+    let written = String::from_utf8(written).unwrap();
+    let rows = rows(&page("docs/operations.md"), "| field | there | says |");
+    let mut rest = written.as_str();
+    for row in &rows {
+        let field = row[0].trim_matches('`');
+        let (_, after) = rest
+            .split_once(&format!("\"{field}\":"))
+            .unwrap_or_else(|| panic!("{field} is not next in {written}"));
+        rest = after;
+    }
+    let value: serde_json::Value = serde_json::from_str(&written).unwrap();
+    assert_eq!(value.as_object().unwrap().len(), rows.len());
+    // What is always there.
+    let mut least = Vec::new();
+    Line::new(Timestamp::UNIX_EPOCH, Outcome::Ok).append(&mut least, &mut Rfc3339::default());
+    let least: serde_json::Value = serde_json::from_slice(&least).unwrap();
+    let always = rows.iter().filter(|row| row[1] == "always");
+    let always: BTreeSet<_> = always.map(|row| row[0].trim_matches('`')).collect();
+    let least: BTreeSet<_> = least
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(String::as_str)
+        .collect();
+    assert_eq!(always, least);
+}
+
+#[test]
+fn the_lexicon_is_in_order_and_names_files_that_exist() {
+    let rows = rows(&page("docs/lexicon.md"), "| word | means | stands in |");
+    let words: Vec<_> = rows.iter().map(|row| &row[0]).collect();
+    assert!(words.is_sorted(), "{words:?}");
+    assert!(words.len() >= 25);
+    for row in &rows {
+        let Some(place) = row.get(2).map(|it| it.trim_matches('`')) else {
+            continue;
+        };
+        let place = place.strip_prefix("src/").unwrap_or(place);
+        assert!(root().join("src").join(place).exists(), "{place}");
     }
 }
 

@@ -4,9 +4,9 @@ use forecourt::config::{self, Format};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::support::call::search;
-use super::support::gateway::{NOW, PRELUDE, dealer, dealer_with};
-use super::support::{Answer, Gateway, Post, U, Upstream, wait_until};
+use crate::support::call::call;
+use crate::support::gateway::{NOW, PRELUDE, dealer, dealer_with};
+use crate::support::{Answer, Gateway, Post, U, Upstream, wait_until};
 
 /// What stands in the header that the operator sets, see `support::gateway`.
 const SECRET: &str = "dealer-secret";
@@ -41,7 +41,7 @@ fn parse(gateway: &Gateway, configuration: &Value) -> config::Settings {
 fn the_configuration_is_shown_with_defaults_and_without_secrets() {
     let upstream = Upstream::recording();
     let gateway = Gateway::start(&with_secret(&upstream));
-    assert_eq!(gateway.post(search("1")).status, 200);
+    assert_eq!(gateway.post(call("1")).status, 200);
     let arrived = upstream.last().head.one("authorization");
     assert_eq!(arrived.unwrap(), format!("Bearer {SECRET}"));
 
@@ -108,12 +108,10 @@ fn the_status_tells_what_serves_and_what_happened() {
     let gateway = Gateway::start(&format!("{table}{quota}"));
     let mut client = gateway.client();
     assert_eq!(
-        client
-            .ask(Post::to("/a2a").body(search("1")).bytes())
-            .status,
+        client.ask(Post::to("/a2a").body(call("1")).bytes()).status,
         200
     );
-    client.ask(Post::to("/a2a").body(search("2")).bytes());
+    client.ask(Post::to("/a2a").body(call("2")).bytes());
     wait_until("both are counted", || gateway.ended("rate_limited") == 1.0);
 
     let status = get(&gateway, "/status");
@@ -149,7 +147,7 @@ fn the_status_tells_what_serves_and_what_happened() {
     assert_eq!(
         status["quotas"],
         json!([{
-            "name": "few", "per": ["caller", "address"], "rate": "60/min", "burst": 1,
+            "name": "few", "per": ["caller", "address"], "rate": "1/s", "burst": 1,
             "shared": false, "admitted": 1, "refused": 1,
         }])
     );
@@ -171,7 +169,7 @@ fn the_status_tells_of_calls_in_flight() {
     let upstream = Upstream::manual();
     let gateway = Gateway::before(&upstream);
     let mut client = gateway.client();
-    client.send(Post::to("/a2a").body(search("1")).bytes());
+    client.send(Post::to("/a2a").body(call("1")).bytes());
     let mut peer = upstream.accept();
     peer.request().unwrap();
     let status = get(&gateway, "/status");
@@ -290,4 +288,16 @@ fn methods_and_queries() {
             assert_eq!(answer.head.all("allow"), ["GET, HEAD"]);
         }
     }
+}
+
+#[test]
+fn the_command_prints_the_schema() {
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_forecourt"))
+        .arg("schema")
+        .output()
+        .unwrap();
+    assert!(output.status.success());
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/config/forecourt.schema.json");
+    let committed = std::fs::read_to_string(path).unwrap();
+    assert!(String::from_utf8(output.stdout).unwrap() == committed);
 }

@@ -48,7 +48,6 @@ fn quota(named: &Named<file::Quota>, report: &Report<'_>) -> Option<Quota> {
     Some(Quota {
         name: named.name.clone(),
         per: per?,
-        rate,
         interval,
         burst,
         shared: is_shared,

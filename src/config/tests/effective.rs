@@ -80,7 +80,7 @@ fn amounts_are_spelled_as_in_the_file() {
         assert_eq!(upstream[key], value, "{key}");
     }
     assert_eq!(upstream["headers"]["x-key"], "***");
-    assert_eq!(shown["quota"]["q"]["rate"], "60/min");
+    assert_eq!(shown["quota"]["q"]["rate"], "1/s");
     assert_eq!(shown["quota"]["q"]["per"], "caller");
     assert_eq!(shown["limits"]["body"], "2KiB");
     assert_eq!(shown["limits"]["header_bytes"], "1MiB");
@@ -118,5 +118,20 @@ proptest::proptest! {
         proptest::prop_assert_eq!(again, Some(duration));
         let again = Size::from_text(&spell_size(bytes)).ok().map(|size| size.0);
         proptest::prop_assert_eq!(again, Some(bytes));
+    }
+
+    #[test]
+    fn any_rate_reads_back(
+        count in proptest::prop_oneof![1_u32..100_000, proptest::num::u32::ANY],
+        unit in 0..4_usize,
+    ) {
+        use crate::config::amount::{Rate, spell_rate};
+        use crate::config::read::FromText;
+        let unit = ["s", "min", "h", "day"][unit];
+        if let Ok(rate) = Rate::from_text(&format!("{count}/{unit}")) {
+            let spelled = spell_rate(rate.interval());
+            let again = Rate::from_text(&spelled).map(Rate::interval).ok();
+            proptest::prop_assert_eq!(again, Some(rate.interval()), "{}", spelled);
+        }
     }
 }

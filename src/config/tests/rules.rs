@@ -215,10 +215,14 @@ fn what_needs_a_restart_is_named() {
     assert!(one.restart_needed(&changed("9001", "9002")).is_empty());
     assert_eq!(one.restart_needed(&changed("8080", "8081")), ["listener"]);
     let all = format!(
-        "[runtime]\nworkers = 1\n[admin]\naddress = \"127.0.0.1:0\"\n[log]\naccess = \"off\"\n{text}"
+        "[runtime]\nworkers = 1\n[admin]\naddress = \"127.0.0.1:0\"\n[log]\naccess = \"off\"\n\
+         [limits]\nbody = \"2MiB\"\nlimiter_keys = 7\n{text}"
     );
     let all = toml(&all).unwrap();
-    assert_eq!(one.restart_needed(&all), ["runtime", "admin", "log"]);
+    assert_eq!(
+        one.restart_needed(&all),
+        ["runtime", "admin", "log", "limits.limiter_keys"]
+    );
 }
 
 #[test]
