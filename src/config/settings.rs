@@ -56,6 +56,37 @@ impl Settings {
         self.unserved.clone()
     }
 
+    /// Whether serving `next` would be no different. Warnings do not count: they name lines, which
+    /// a comment moves.
+    #[must_use]
+    pub fn serves_like(&self, next: &Self) -> bool {
+        let Self {
+            runtime,
+            listeners,
+            admin,
+            limits,
+            log,
+            shutdown,
+            callers,
+            quotas,
+            upstreams,
+            endpoints,
+            warnings: _,
+            unserved,
+        } = self;
+        *runtime == next.runtime
+            && *listeners == next.listeners
+            && *admin == next.admin
+            && *limits == next.limits
+            && *log == next.log
+            && *shutdown == next.shutdown
+            && *callers == next.callers
+            && *quotas == next.quotas
+            && *upstreams == next.upstreams
+            && *endpoints == next.endpoints
+            && *unserved == next.unserved
+    }
+
     /// The tables in which `next` differs from these settings and which cannot change while the
     /// gateway runs: some of `runtime`, `listener`, `admin`, `log`. Empty: `next` can go live.
     #[must_use]
