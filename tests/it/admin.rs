@@ -177,12 +177,7 @@ fn secrets_are_told_to_nobody() {
     assert_eq!(client.ask(request.bytes()).status, 400);
     // What is no HTTP at all is told at the debug level.
     let mut client = Client::connect(public);
-    client.send(
-        "GET /?query-secret HTTP/1.1
-X-Api-Key\0: caller-key-77
-
-",
-    );
+    client.send("GET /?query-secret HTTP/1.1\r\nX-Api-Key\0: caller-key-77\r\n\r\n");
     assert_eq!(client.answer().status, 400);
     process.says("client connection ended");
     assert_eq!(
