@@ -2,12 +2,13 @@
 //!
 //! Exit codes: 0 well, 1 a failure while running, 2 wrong usage, 78 a bad configuration.
 
-use std::io::{self, IsTerminal};
+use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use forecourt::app::{self, Gateway, Options, StartError};
+use forecourt::config;
 use forecourt::demo::{self, Screen};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -42,6 +43,8 @@ enum Command {
         #[arg(value_name = "FILE", default_value = "/etc/forecourt/forecourt.toml")]
         file: PathBuf,
     },
+    /// Print the JSON Schema of the configuration file, for editors.
+    Schema,
     /// Show the rules at work, in front of an embedded dealer agent; then serve for trying out.
     Demo {
         /// Exit after the walk: 0 when every answer was what the rules say, else 1.
@@ -54,6 +57,7 @@ fn main() -> ExitCode {
     match Arguments::parse().command {
         Command::Run { config } => run(config),
         Command::Check { file } => check(file),
+        Command::Schema => schema(),
         Command::Demo { once } => demo(once),
     }
 }
@@ -71,6 +75,18 @@ fn check(file: PathBuf) -> ExitCode {
         Err(problems) => {
             eprintln!("{problems}");
             ExitCode::from(EX_CONFIG)
+        }
+    }
+}
+
+fn schema() -> ExitCode {
+    // Whoever reads the pipe may have seen enough of it.
+    match io::stdout().write_all(config::schema().as_bytes()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
         }
     }
 }

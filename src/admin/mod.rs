@@ -1,26 +1,33 @@
-//! The admin socket: probes, metrics, reload. Its own port, loopback by default.
+//! The admin socket: probes, metrics, status, reload. Its own port, loopback by default.
 //!
 //! | path | answers |
 //! |---|---|
 //! | `GET /livez` | 200 while the process turns; never looks at upstreams |
 //! | `GET /readyz` | 200 while new calls are welcome, else 503 |
 //! | `GET /metrics` | Prometheus text, or OpenMetrics where asked for |
+//! | `GET /config` | the configuration that serves, in JSON, secrets masked |
+//! | `GET /status` | listeners, endpoints, upstreams, the last reload: JSON |
 //! | `POST /reload` | reads the configuration file now: 200, or 422 with every problem |
 //!
-//! Must never show a secret. A POST from a browser page, or under a name that is not an address,
-//! is refused: no page may drive this socket.
+//! Must never show a secret. What tells about the inside or changes it is refused to a browser page,
+//! and under a name that is not an address: no page may see or drive this socket (`guard`).
+
+mod answer;
+mod config;
+mod guard;
+mod probe;
+mod route;
+mod status;
 
 use std::convert::Infallible;
 use std::io;
-use std::net::IpAddr;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use bytes::Bytes;
-use http::header::{ACCEPT, ALLOW, CACHE_CONTROL, CONTENT_TYPE, HOST, HeaderValue, ORIGIN};
-use http::{HeaderMap, Method, Request, Response, StatusCode};
-use http_body_util::Full;
+use http::Request;
+use http::header::{CACHE_CONTROL, HeaderValue};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -31,8 +38,7 @@ use tower::ServiceBuilder;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::set_header::SetResponseHeaderLayer;
 
-use crate::observe::Exposition;
-use crate::state::reload::Reloaded;
+use crate::observe::Timestamp;
 use crate::state::{Reloader, Shared};
 
 /// How many connections the admin socket serves at once.
@@ -67,6 +73,23 @@ pub struct Office {
     pub reloader: Arc<Reloader>,
     /// Whether new calls are welcome.
     pub readiness: Arc<Readiness>,
+    /// The process.
+    pub process: Arc<Process>,
+}
+
+/// What does not change while the process lives.
+#[derive(Clone, Debug)]
+pub struct Process {
+    /// The version that runs.
+    pub version: &'static str,
+    /// When it began to serve.
+    pub started: Timestamp,
+    /// Worker threads.
+    pub workers: usize,
+    /// The listeners' names and addresses, with the ports they really got.
+    pub listeners: Vec<(Box<str>, SocketAddr)>,
+    /// The address of the admin socket.
+    pub admin: SocketAddr,
 }
 
 /// Serves the admin socket for ever.
@@ -107,133 +130,5 @@ pub async fn serve(listener: std::net::TcpListener, office: Office) -> io::Resul
             let _ = serving.await;
             drop(place);
         });
-    }
-}
-
-impl Office {
-    /// Answers one request.
-    #[must_use]
-    pub fn answer(
-        &self,
-        method: &Method,
-        path: &str,
-        headers: &HeaderMap,
-    ) -> Response<Full<Bytes>> {
-        let wanted = match path {
-            "/livez" | "/readyz" | "/metrics" => Method::GET,
-            "/reload" => Method::POST,
-            _ => return text(StatusCode::NOT_FOUND, "not found\n"),
-        };
-        let is_head_of_get = wanted == Method::GET && method == Method::HEAD;
-        if *method != wanted && !is_head_of_get {
-            let mut response = text(StatusCode::METHOD_NOT_ALLOWED, "method not allowed\n");
-            let allow = if wanted == Method::POST {
-                "POST"
-            } else {
-                "GET, HEAD"
-            };
-            response
-                .headers_mut()
-                .insert(ALLOW, HeaderValue::from_static(allow));
-            return response;
-        }
-        match path {
-            "/livez" => text(StatusCode::OK, "ok\n"),
-            "/readyz" if self.readiness.is_ready() => text(StatusCode::OK, "ready\n"),
-            "/readyz" => text(StatusCode::SERVICE_UNAVAILABLE, "not ready\n"),
-            "/metrics" => self.metrics(headers),
-            _ if !is_from_an_operator(headers) => text(
-                StatusCode::FORBIDDEN,
-                "only from the command line, by address\n",
-            ),
-            _ => self.reload(),
-        }
-    }
-
-    fn metrics(&self, headers: &HeaderMap) -> Response<Full<Bytes>> {
-        let limiter = &self.shared.limiter;
-        let metrics = &self.shared.metrics;
-        metrics.limiter(limiter.live(), limiter.overflowed());
-        let asks_openmetrics = headers
-            .get_all(ACCEPT)
-            .iter()
-            .filter_map(|accept| accept.to_str().ok())
-            .any(|accept| accept.contains("application/openmetrics-text"));
-        let exposition = if asks_openmetrics {
-            Exposition::OpenMetrics
-        } else {
-            Exposition::Text
-        };
-        let mut response = Response::new(Full::from(metrics.render(exposition)));
-        let type_ = HeaderValue::from_static(exposition.content_type());
-        response.headers_mut().insert(CONTENT_TYPE, type_);
-        response
-    }
-
-    fn reload(&self) -> Response<Full<Bytes>> {
-        match self.reloader.reload() {
-            Ok(Reloaded::Applied(generation)) => text(
-                StatusCode::OK,
-                format!("applied, generation {generation}\n"),
-            ),
-            Ok(Reloaded::Unchanged(generation)) => text(
-                StatusCode::OK,
-                format!("unchanged, generation {generation}\n"),
-            ),
-            Err(rejected) => text(StatusCode::UNPROCESSABLE_ENTITY, format!("{rejected}\n")),
-        }
-    }
-}
-
-/// Whether no browser page can have sent this: it has no `Origin`, and its `Host` is an address or
-/// `localhost`, which no foreign name can be rebound to.
-fn is_from_an_operator(headers: &HeaderMap) -> bool {
-    let mut hosts = headers.get_all(HOST).iter();
-    let host = match (hosts.next(), hosts.next()) {
-        (Some(host), None) => host.to_str().unwrap_or_default(),
-        _ => return false,
-    };
-    let name = match host.rsplit_once(':') {
-        Some((name, port)) if !port.ends_with(']') => name,
-        _ => host,
-    };
-    let literal = name.trim_start_matches('[').trim_end_matches(']');
-    let is_address = literal.parse::<IpAddr>().is_ok() || name.eq_ignore_ascii_case("localhost");
-    is_address && !headers.contains_key(ORIGIN)
-}
-
-fn text(status: StatusCode, body: impl Into<Bytes>) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(body.into()));
-    *response.status_mut() = status;
-    let type_ = HeaderValue::from_static("text/plain; charset=utf-8");
-    response.headers_mut().insert(CONTENT_TYPE, type_);
-    response
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_page_can_drive_the_admin_socket() {
-        for (host, origin, fine) in [
-            ("127.0.0.1:9901", None, true),
-            ("[::1]:9901", None, true),
-            ("localhost:9901", None, true),
-            ("10.0.0.7", None, true),
-            ("evil.example:9901", None, false),
-            ("127.0.0.1.evil.example", None, false),
-            ("", None, false),
-            ("127.0.0.1:9901", Some("http://127.0.0.1:9901"), false),
-            ("127.0.0.1:9901", Some("null"), false),
-        ] {
-            let mut headers = HeaderMap::new();
-            headers.insert(HOST, HeaderValue::from_static(host));
-            if let Some(origin) = origin {
-                headers.insert(ORIGIN, HeaderValue::from_static(origin));
-            }
-            assert_eq!(is_from_an_operator(&headers), fine, "{host} {origin:?}");
-        }
-        assert!(!is_from_an_operator(&HeaderMap::new()));
     }
 }

@@ -9,7 +9,7 @@ use tokio::runtime;
 use tokio::task::LocalSet;
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::admin::{self, Readiness};
+use crate::admin::{self, Process, Readiness};
 use crate::limit::SHARDS;
 use crate::listen::{Draining, Stage};
 use crate::state::{Reloader, Shared, watch};
@@ -22,6 +22,7 @@ pub(super) struct Control {
     pub(super) shared: Arc<Shared>,
     pub(super) reloader: Arc<Reloader>,
     pub(super) readiness: Arc<Readiness>,
+    pub(super) process: Process,
     pub(super) admin: TcpListener,
     pub(super) draining: Draining,
 }
@@ -42,6 +43,7 @@ impl Control {
             shared: Arc::clone(&self.shared),
             reloader: Arc::clone(&self.reloader),
             readiness: self.readiness,
+            process: Arc::new(self.process),
         };
         let admin = async {
             if let Err(error) = admin::serve(self.admin, office).await {

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::thread::{self, JoinHandle};
 
-use crate::admin::Readiness;
+use crate::admin::{Process, Readiness};
 use crate::config::{self, Format, Problems, Settings};
 use crate::limit::{Clock, Limiter, SystemClock};
 use crate::listen::{self, Drain, Stage};
@@ -153,6 +153,14 @@ impl Gateway {
         let admin_address = admin.local_addr().map_err(StartError::Thread)?;
         tell_what_starts(&settings, &bound.addresses, admin_address, workers);
 
+        let process = Process {
+            version: env!("CARGO_PKG_VERSION"),
+            started: options.wall.now(),
+            workers,
+            listeners: bound.addresses.clone(),
+            admin: admin_address,
+        };
+
         let reloader = Arc::new(Reloader::start(
             options.path,
             options.env,
@@ -190,6 +198,7 @@ impl Gateway {
             shared,
             reloader,
             readiness: Arc::clone(&readiness),
+            process,
             admin,
             draining: gateway.drain.subscribe(),
         };

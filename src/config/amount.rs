@@ -3,9 +3,11 @@
 //!
 //! Must never round, saturate or overflow: what does not fit is a problem.
 
+use std::fmt;
 use std::time::Duration;
 
 use crate::config::read::{FromText, Wrong};
+use crate::config::schema::Shape;
 
 /// The longest duration, a year of 365 days: beyond it, clocks overflow and nobody waits.
 pub(crate) const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
@@ -18,6 +20,15 @@ const SIZE_UNITS: [(&str, u64); 4] = [
     ("GiB", 1 << 30),
 ];
 const RATE_UNITS: [(&str, u64); 4] = [("s", 1), ("min", 60), ("h", 3600), ("day", 86_400)];
+
+/// The pattern of a count.
+const NOT_ZERO: &str = "0*[1-9][0-9]*";
+
+/// The pattern of a unit.
+fn names(units: &[(&str, u64)]) -> String {
+    let names: Vec<_> = units.iter().map(|(name, _)| *name).collect();
+    names.join("|")
+}
 
 impl FromText for Duration {
     const EXPECTED: &'static str = "a duration such as \"250ms\", \"2s\", \"5m\" or \"1h\"";
@@ -42,6 +53,11 @@ impl FromText for Duration {
             .filter(|duration| *duration <= LONGEST)
             .ok_or_else(|| Wrong::because("is too long: the longest duration is \"8760h\""))
     }
+
+    fn shape() -> Shape {
+        let pattern = format!("[0-9]+({})", names(&DURATION_UNITS));
+        Shape::like("duration", <Self as FromText>::EXPECTED, &pattern)
+    }
 }
 
 /// A duration that is not zero.
@@ -58,6 +74,11 @@ impl FromText for NonZeroDuration {
                 .hint("a long time such as \"24h\" is as good as none")),
             duration => Ok(Self(duration)),
         }
+    }
+
+    fn shape() -> Shape {
+        let pattern = format!("{NOT_ZERO}({})", names(&DURATION_UNITS));
+        Shape::like("time", "a duration that is not zero", &pattern)
     }
 }
 
@@ -87,14 +108,19 @@ impl FromText for Size {
             Some(bytes) => Ok(Self(bytes)),
         }
     }
+
+    fn shape() -> Shape {
+        let pattern = format!("{NOT_ZERO}({})", names(&SIZE_UNITS));
+        Shape::like("size", <Self as FromText>::EXPECTED, &pattern)
+    }
 }
 
-/// So many per period.
+/// So many per period. Displays as it is written, such as `60/min`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Rate {
+pub struct Rate {
     /// At least 1.
     pub(crate) count: u32,
-    /// Whole seconds.
+    /// Whole seconds: one of the periods there are.
     pub(crate) period: Duration,
 }
 
@@ -147,6 +173,38 @@ impl FromText for Rate {
         }
         Ok(rate)
     }
+
+    fn shape() -> Shape {
+        let pattern = format!("{NOT_ZERO}/({})", names(&RATE_UNITS));
+        Shape::like("rate", <Self as FromText>::EXPECTED, &pattern)
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = self.period.as_secs();
+        let unit = RATE_UNITS.iter().find(|(_, period)| *period == seconds);
+        write!(f, "{}/{}", self.count, unit.map_or("s", |(unit, _)| unit))
+    }
+}
+
+/// A duration in the largest unit that leaves no rest. Settings have no parts of a ms.
+pub(crate) fn spell_duration(duration: Duration) -> String {
+    match u64::try_from(duration.as_millis()).unwrap_or(u64::MAX) {
+        0 => "0s".to_owned(),
+        millis => spell(millis, &DURATION_UNITS),
+    }
+}
+
+/// A number of bytes in the largest unit that leaves no rest.
+pub(crate) fn spell_size(bytes: u64) -> String {
+    spell(bytes, &SIZE_UNITS)
+}
+
+fn spell(amount: u64, units: &[(&str, u64)]) -> String {
+    let largest = units.iter().rev().find(|(_, factor)| amount % factor == 0);
+    let (unit, factor) = largest.copied().unwrap_or(("", 1));
+    format!("{}{unit}", amount / factor)
 }
 
 /// The digits, as a number where it fits, and what follows them.

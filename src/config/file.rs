@@ -121,6 +121,7 @@ impl File {
         let workers = runtime.field("workers");
         runtime.finish();
         let listeners = root.named("listener", "[listener.NAME]", listener);
+        root.at_least_one("listener");
         let mut table = root.table_or_empty("admin", "[admin]");
         let admin = table.field("address");
         table.finish();
@@ -133,6 +134,7 @@ impl File {
         let mut callers = root.table_or_empty("callers", "[callers]");
         let identify = callers.list("identify");
         callers.finish();
+        root.at_least_one("endpoint");
         let file = Self {
             workers,
             listeners,

@@ -11,12 +11,15 @@
 mod amount;
 mod check;
 mod document;
+mod effective;
 mod expand;
 mod file;
+mod json;
 mod per;
 mod problem;
 mod read;
 mod report;
+mod schema;
 mod settings;
 mod suggest;
 mod table;
@@ -28,8 +31,10 @@ mod word;
 use std::io::Read;
 use std::path::Path;
 
+pub use amount::Rate;
 pub use per::{Dimension, Per};
 pub use problem::{Excerpt, Problem, Problems, Severity};
+pub use schema::schema;
 pub use settings::{
     AccessLog, Admin, Callers, Endpoint, Identify, Level, Limits, Listener, Log, LogFormat, Pin,
     Quota, RateLimitHeaders, Runtime, Secret, Settings, Shutdown, Tls, Upstream,

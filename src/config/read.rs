@@ -6,6 +6,7 @@
 
 use crate::config::document::{Entry, Node, Value, has_user};
 use crate::config::report::{Finding, Report, Span};
+use crate::config::schema::Shape;
 
 /// A value and where it stands.
 #[derive(Clone, Debug)]
@@ -108,6 +109,9 @@ pub(crate) trait FromNode: Sized {
 
     /// The value, or why not.
     fn from_node(node: &Node) -> Result<Self, Wrong>;
+
+    /// What values that it can be made from look like.
+    fn shape() -> Shape;
 }
 
 /// Made from a string.
@@ -121,6 +125,9 @@ pub(crate) trait FromText: Sized {
 
     /// The value, or why not.
     fn from_text(text: &str) -> Result<Self, Wrong>;
+
+    /// What strings that it can be made from look like.
+    fn shape() -> Shape;
 }
 
 impl<T: FromText> FromNode for T {
@@ -150,6 +157,10 @@ impl<T: FromText> FromNode for T {
             | Value::Table(_)
             | Value::Failed => Err(Wrong::kind()),
         }
+    }
+
+    fn shape() -> Shape {
+        T::shape()
     }
 }
 

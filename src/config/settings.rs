@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use http::HeaderName;
 
+use crate::config::amount::Rate;
 use crate::config::per::Per;
 use crate::config::problem::Problems;
 use crate::config::web::{Host, UpstreamUrl};
@@ -275,6 +276,8 @@ pub struct Quota {
     pub name: Box<str>,
     /// What is counted apart.
     pub per: Per,
+    /// The rate as it was written.
+    pub rate: Rate,
     /// One request per interval in the long run: the rate's period divided by its count, at least
     /// 1 ns, rounded down to whole nanoseconds.
     pub interval: Duration,

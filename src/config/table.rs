@@ -3,12 +3,17 @@
 //!
 //! Must never stop at a wrong value: the operator wants all of them.
 
+use std::cell::RefCell;
 use std::collections::HashSet;
+use std::rc::Rc;
 
 use crate::config::document::{Entry, Node, Value, mask_secrets};
 use crate::config::read::{At, Field, FromNode, List, check_name, describe, key_path, quote, take};
 use crate::config::report::{Finding, Report, Span};
+use crate::config::schema::{Drawing, Times};
 use crate::config::suggest;
+
+mod draw;
 
 /// The keys of tables with names that hold tables themselves.
 const NESTED: [&str; 3] = ["headers", "tls", "upstreams"];
@@ -25,6 +30,8 @@ pub(crate) struct Table<'t> {
     asked: Vec<&'static str>,
     /// Something else stood here and was reported: nothing is missing in it.
     is_broken: bool,
+    /// Where what is asked for is drawn instead of read.
+    drawing: Option<Rc<RefCell<Drawing>>>,
 }
 
 /// A table whose keys are names, such as `[endpoint.NAME]`.
@@ -47,17 +54,22 @@ pub(crate) struct Named<T> {
 impl<'t> Table<'t> {
     /// The whole document.
     pub(crate) fn root(node: &'t Node, report: &'t Report<'t>) -> Self {
-        let mut table = Self {
+        let mut table = Self::empty(report, "the file", String::new());
+        table.open(node);
+        table
+    }
+
+    const fn empty(report: &'t Report<'t>, section: &'static str, path: String) -> Self {
+        Self {
             report,
-            section: "the file",
-            path: String::new(),
+            section,
+            path,
             span: None,
             entries: &[],
             asked: Vec::new(),
             is_broken: false,
-        };
-        table.open(node);
-        table
+            drawing: None,
+        }
     }
 
     /// Takes the entries of a node, or reports that it has none.
@@ -117,6 +129,7 @@ impl<'t> Table<'t> {
 
     /// One value.
     pub(crate) fn field<T: FromNode>(&mut self, key: &'static str) -> Field<T> {
+        self.draw::<T>(key, Times::One);
         match self.ask(key) {
             Some((entry, path)) => take(&entry.node, &path, self.report),
             None => self.nothing(),
@@ -126,7 +139,8 @@ impl<'t> Table<'t> {
     /// One value that must be there.
     pub(crate) fn required<T: FromNode>(&mut self, key: &'static str) -> Field<T> {
         let field = self.field::<T>(key);
-        if field.is_absent() && !self.is_misspelt(key, &[]) {
+        let is_drawn = self.drawing.is_some();
+        if field.is_absent() && !is_drawn && !self.is_misspelt(key, &[]) {
             let hint = format!("{key} takes {}", T::EXPECTED);
             self.missing(key, Some(hint));
         }
@@ -134,13 +148,17 @@ impl<'t> Table<'t> {
     }
 
     /// An absent field becomes a wrong one where its key is there under another spelling: that is
-    /// reported as an unknown key. `others` are keys of this table that look like it.
+    /// reported as an unknown key. `others` are keys of this table that look like it and can stand
+    /// in its place. For keys that must be there.
     pub(crate) fn unless_misspelt<T>(
         &self,
         field: Field<T>,
-        key: &str,
-        others: &[&str],
+        key: &'static str,
+        others: &[&'static str],
     ) -> Field<T> {
+        if let Some(drawing) = &self.drawing {
+            drawing.borrow_mut().require(key, others);
+        }
         if field.is_absent() && self.is_misspelt(key, others) {
             return Field::Wrong;
         }
@@ -175,6 +193,12 @@ impl<'t> Table<'t> {
     }
 
     fn items<T: FromNode>(&mut self, key: &'static str, one_will_do: bool) -> Field<List<T>> {
+        let times = if one_will_do {
+            Times::OneOrList
+        } else {
+            Times::List
+        };
+        self.draw::<T>(key, times);
         let Some((entry, path)) = self.ask(key) else {
             return self.nothing();
         };
@@ -219,35 +243,32 @@ impl<'t> Table<'t> {
 
     /// A table below this one; without one, an absent one.
     pub(crate) fn table(&mut self, key: &'static str, section: &'static str) -> Option<Self> {
+        let drawn = self.drawn_below(|drawing| drawing.table(key, section), section);
+        if drawn.is_some() {
+            return drawn;
+        }
         let (entry, path) = self.ask(key)?;
         Some(self.below(entry, path, section))
     }
 
     /// A table below this one that is read even where it is absent, for its defaults.
     pub(crate) fn table_or_empty(&mut self, key: &'static str, section: &'static str) -> Self {
+        if let Some(drawn) = self.drawn_below(|drawing| drawing.table(key, section), section) {
+            return drawn;
+        }
         match self.ask(key) {
             Some((entry, path)) => self.below(entry, path, section),
             None => Self {
-                report: self.report,
-                section,
-                path: key.to_owned(),
-                span: None,
-                entries: &[],
-                asked: Vec::new(),
                 is_broken: self.is_broken,
+                ..Self::empty(self.report, section, key.to_owned())
             },
         }
     }
 
     fn below(&self, entry: &'t Entry, path: String, section: &'static str) -> Self {
         let mut table = Self {
-            report: self.report,
-            section,
-            path,
             span: Some(entry.key_span.clone()),
-            entries: &[],
-            asked: Vec::new(),
-            is_broken: false,
+            ..Self::empty(self.report, section, path)
         };
         table.open(&entry.node);
         table
@@ -259,6 +280,7 @@ impl<'t> Table<'t> {
         key: &'static str,
         section: &'static str,
     ) -> Field<Vec<(At<String>, Field<T>)>> {
+        self.draw::<T>(key, Times::Pairs);
         let Some((entry, path)) = self.ask(key) else {
             return self.nothing();
         };
@@ -294,6 +316,10 @@ impl<'t> Table<'t> {
             entries: Vec::new(),
             is_complete: !self.is_broken,
         };
+        if let Some(drawn) = self.drawn_below(|drawing| drawing.tables(key, section), section) {
+            shape(drawn);
+            return named;
+        }
         let Some((entry, path)) = self.ask(key) else {
             return named;
         };

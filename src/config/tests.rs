@@ -7,9 +7,11 @@ use std::path::{Path, PathBuf};
 use super::*;
 
 mod documentation;
+mod effective;
 mod fixtures;
 mod property;
 mod rules;
+mod schema;
 
 /// The variables of every test.
 fn env(name: &str) -> Option<String> {

@@ -7,6 +7,7 @@ use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use crate::config::read::{FromText, Wrong};
+use crate::config::schema::Shape;
 
 /// The hosts an endpoint answers for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -66,6 +67,12 @@ impl FromText for Host {
             Some(suffix) => labels(suffix).map(|()| Self::OneLabel(suffix.into())),
             None => labels(&lower).map(|()| Self::Exact(lower.as_str().into())),
         }
+    }
+
+    fn shape() -> Shape {
+        let label = "[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?";
+        let pattern = format!("(\\*\\.)?{label}(\\.{label})*|\\[[0-9A-Fa-f:.]+\\]");
+        Shape::like("host", <Self as FromText>::EXPECTED, &pattern)
     }
 }
 
@@ -139,6 +146,11 @@ impl FromText for Path {
         segments(text)?;
         let trimmed = text.strip_suffix('/').unwrap_or(text);
         Ok(Self(if trimmed.is_empty() { "/" } else { trimmed }.into()))
+    }
+
+    fn shape() -> Shape {
+        let pattern = "/([A-Za-z0-9._~!$&'()+,;=:@%-]+/)*[A-Za-z0-9._~!$&'()+,;=:@%-]*";
+        Shape::like("path", <Self as FromText>::EXPECTED, pattern)
     }
 }
 
@@ -268,6 +280,11 @@ impl FromText for UpstreamUrl {
             trailing_slash: path.ends_with('/'),
         })
     }
+
+    fn shape() -> Shape {
+        let pattern = "[Hh][Tt][Tt][Pp][Ss]?://[^/?#@\\s]+(/[^?#\\s]*)?";
+        Shape::like("url", <Self as FromText>::EXPECTED, pattern)
+    }
 }
 
 /// Host (IPv6 without brackets, lower case) and port of an authority without user information.
@@ -343,5 +360,10 @@ impl FromText for SocketAddr {
             }
             (Err(_), _) => Wrong::kind(),
         })
+    }
+
+    fn shape() -> Shape {
+        let pattern = "([0-9]{1,3}(\\.[0-9]{1,3}){3}|\\[[0-9A-Fa-f:.]+(%[0-9]+)?\\]):[0-9]{1,5}";
+        Shape::like("address", <Self as FromText>::EXPECTED, pattern)
     }
 }

@@ -7,6 +7,7 @@ use http::{HeaderName, HeaderValue};
 use crate::config::document::{Node, Value};
 use crate::config::per::Dimension;
 use crate::config::read::{FromNode, FromText, Wrong};
+use crate::config::schema::Shape;
 use crate::config::settings::{Identify, Level, LogFormat, RateLimitHeaders, Secret};
 use crate::config::suggest;
 use crate::protocol::{Absence, Dialect, ExtensionUri, HttpStatus, Step, Version};
@@ -20,6 +21,10 @@ impl FromText for Name {
 
     fn from_text(text: &str) -> Result<Self, Wrong> {
         Ok(Self(text.into()))
+    }
+
+    fn shape() -> Shape {
+        Shape::text()
     }
 }
 
@@ -38,6 +43,10 @@ impl FromText for Filled {
             return Err(Wrong::because("contains a control character"));
         }
         Ok(Self(text.into()))
+    }
+
+    fn shape() -> Shape {
+        Shape::filled()
     }
 }
 
@@ -61,6 +70,10 @@ impl FromNode for bool {
             | Value::Table(_)
             | Value::Failed => Err(Wrong::kind()),
         }
+    }
+
+    fn shape() -> Shape {
+        Shape::boolean()
     }
 }
 
@@ -96,6 +109,10 @@ impl<const LEAST: u64, const MOST: u64> FromNode for Integer<LEAST, MOST> {
             Ok(number) if number <= MOST => Ok(Self(number)),
             Ok(_) | Err(_) => Err(Wrong::because(format!("is too large: at most {MOST}"))),
         }
+    }
+
+    fn shape() -> Shape {
+        Shape::integer(LEAST, MOST)
     }
 }
 
@@ -140,6 +157,10 @@ macro_rules! choice {
 
             fn from_text(text: &str) -> Result<Self, Wrong> {
                 choose(text, $all, $name)
+            }
+
+            fn shape() -> Shape {
+                Shape::words($all.map($name))
             }
         }
     };
@@ -190,11 +211,8 @@ choice!(
 choice!(
     Absence,
     "\"infer\" or \"refuse\"",
-    [Absence::Infer, Absence::Refuse],
-    |absence| match absence {
-        Absence::Infer => "infer",
-        Absence::Refuse => "refuse",
-    }
+    Absence::ALL,
+    Absence::name
 );
 
 impl FromText for Version {
@@ -205,6 +223,15 @@ impl FromText for Version {
             .map_err(|error: crate::protocol::version::VersionError| {
                 Wrong::because(format!("is no version to pin: {error}"))
             })
+    }
+
+    fn shape() -> Shape {
+        let number = "(0|[1-9][0-9]*)";
+        Shape::like(
+            "version",
+            <Self as FromText>::EXPECTED,
+            &format!("{number}\\.{number}"),
+        )
     }
 }
 
@@ -217,6 +244,11 @@ impl FromText for ExtensionUri {
             .map_err(|error: crate::protocol::extension::ExtensionError| {
                 Wrong::because(format!("is no URI to pin: {error}"))
             })
+    }
+
+    fn shape() -> Shape {
+        let pattern = "[A-Za-z][A-Za-z0-9+.-]*://[^/?#,\\s][^,\\s]*";
+        Shape::like("extension", <Self as FromText>::EXPECTED, pattern)
     }
 }
 
@@ -234,6 +266,11 @@ impl FromText for Identify {
             }
             None => Err(Wrong::kind()),
         }
+    }
+
+    fn shape() -> Shape {
+        let pattern = "address|header:[A-Za-z0-9!#$%&'*+.^_`|~-]+";
+        Shape::like("source", <Self as FromText>::EXPECTED, pattern)
     }
 }
 
@@ -267,5 +304,9 @@ impl FromText for Secret {
             );
         }
         Ok(Self::new(text))
+    }
+
+    fn shape() -> Shape {
+        Shape::filled()
     }
 }

@@ -34,6 +34,20 @@ pub enum Absence {
     Refuse,
 }
 
+impl Absence {
+    /// Every meaning.
+    pub const ALL: [Self; 2] = [Self::Infer, Self::Refuse];
+
+    /// The name used in configuration.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Infer => "infer",
+            Self::Refuse => "refuse",
+        }
+    }
+}
+
 /// How a contract spells `error.data` and AAP's own error numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Dialect {

@@ -68,6 +68,13 @@ impl Steps {
         self.0 & (1 << step.index()) != 0
     }
 
+    /// The steps in the set, in the order of [`Step::ALL`].
+    pub fn iter(self) -> impl Iterator<Item = Step> {
+        Step::ALL
+            .into_iter()
+            .filter(move |step| self.contains(*step))
+    }
+
     /// Adds a step.
     pub const fn insert(&mut self, step: Step) {
         self.0 |= 1 << step.index();

@@ -73,12 +73,12 @@ impl Refusal {
                 [only] => format!(
                     "The payload does not match its schema: {} {}",
                     place(&only.location),
-                    only.error
+                    clean(&only.error, TOLD)
                 ),
                 [first, rest @ ..] => format!(
                     "The payload does not match its schema: {} {} (and {} more)",
                     place(&first.location),
-                    first.error,
+                    clean(&first.error, TOLD),
                     rest.len()
                 ),
             },
@@ -167,17 +167,25 @@ pub fn sanitize<'a>(lines: impl IntoIterator<Item = &'a [u8]>) -> Box<str> {
 /// How many characters of a caller's text an answer repeats.
 const SHOWN: usize = 32;
 
-/// A caller's name for something, quoted for a message: no control characters, shortened.
+/// How many characters of a validator's sentence, which may quote the payload, an answer repeats.
+const TOLD: usize = 8 * SHOWN;
+
+/// A caller's name for something, quoted for a message.
 fn printable(text: &str) -> String {
+    format!("'{}'", clean(text, 2 * SHOWN))
+}
+
+/// Without control characters, and at most so many characters long.
+fn clean(text: &str, most: usize) -> String {
     let mut shown: String = text
         .chars()
-        .take(2 * SHOWN)
+        .take(most)
         .map(|char| if char.is_control() { '?' } else { char })
         .collect();
-    if text.chars().nth(2 * SHOWN).is_some() {
+    if text.chars().nth(most).is_some() {
         shown.push('…');
     }
-    format!("'{shown}'")
+    shown
 }
 
 pub(in crate::protocol) fn join(versions: &[Version]) -> String {
@@ -201,13 +209,18 @@ fn words(ms: u64) -> String {
     }
 }
 
-fn place(pointer: &str) -> &str {
-    if pointer.is_empty() { "/" } else { pointer }
+/// Where a problem is; a pointer holds names of the caller's.
+fn place(pointer: &str) -> String {
+    if pointer.is_empty() {
+        return "/".into();
+    }
+    clean(pointer, 2 * SHOWN)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::refusal::Violation;
 
     #[test]
     fn header_values_are_shown_sanitized_and_short() {
@@ -235,5 +248,29 @@ mod tests {
         };
         assert!(refusal.message().contains("'a?é"));
         assert!(refusal.message().chars().count() < 120);
+    }
+
+    #[test]
+    fn problems_of_a_payload_are_shortened_and_cleaned() {
+        let problem = |location: &str, error: &str| Violation {
+            location: location.into(),
+            keyword: "type".into(),
+            error: error.into(),
+            received: None,
+        };
+        let long = "é\u{1b}".repeat(500);
+        let problems = [
+            problem(&long, "'\u{7f}' is not a string"),
+            problem("", &long),
+        ];
+        for problems in [&problems[..], &problems[..1], &problems[1..]] {
+            let refusal = Refusal::PayloadInvalid {
+                problems: problems.into(),
+            };
+            let message = refusal.message();
+            assert!(!message.chars().any(char::is_control), "{message:?}");
+            assert!(message.chars().count() < 400, "{message}");
+            assert!(message.contains("é?é"), "{message}");
+        }
     }
 }

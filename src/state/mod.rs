@@ -4,6 +4,7 @@
 //! meanwhile. Limiter buckets, connection pools and counters live outside and survive.
 
 pub mod connection;
+pub mod effective;
 pub mod live;
 pub mod reload;
 
@@ -11,6 +12,7 @@ pub mod routes;
 pub mod snapshot;
 pub mod watch;
 
+pub use effective::Effective;
 pub use live::Live;
-pub use reload::{Rejected, Reloader};
+pub use reload::{Attempt, Rejected, Reloader};
 pub use snapshot::{Endpoint, Pin, Shared, Snapshot};

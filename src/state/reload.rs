@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use super::live::Live;
 use super::snapshot::{Shared, Snapshot, compile};
 use crate::config::{self, Format, Problems, Settings};
-use crate::observe::WallClock;
+use crate::observe::{Timestamp, WallClock};
 
 /// Answers for environment variables.
 pub type Environment = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
@@ -28,13 +28,30 @@ pub struct Reloader {
     live: Live,
     /// What the file said when it was last acted on. One reload at a time holds it.
     acted_on: Mutex<Look>,
+    told: Mutex<Told>,
+}
+
+/// What is remembered for whoever asks.
+#[derive(Debug)]
+struct Told {
+    loaded: Timestamp,
+    last: Option<Attempt>,
+}
+
+/// One reload: when it was, and what became of it.
+#[derive(Clone, Debug)]
+pub struct Attempt {
+    /// When.
+    pub at: Timestamp,
+    /// What serves since, or why the old configuration serves on.
+    pub result: Result<Reloaded, Rejected>,
 }
 
 /// What one look at the configuration file saw.
 pub type Look = Result<String, Problems>;
 
 /// Why a configuration did not go live.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Rejected {
     /// It has problems.
     Problems(Problems),
@@ -63,7 +80,8 @@ impl Reloader {
         wall: Arc<dyn WallClock>,
     ) -> Self {
         let snapshot = compile(settings, 1, &shared, None);
-        shared.metrics.config_applied(1, wall.now());
+        let loaded = wall.now();
+        shared.metrics.config_applied(1, loaded);
         Self {
             path,
             env,
@@ -71,6 +89,7 @@ impl Reloader {
             wall,
             live: Live::new(snapshot),
             acted_on: Mutex::new(Ok(text)),
+            told: Mutex::new(Told { loaded, last: None }),
         }
     }
 
@@ -78,6 +97,18 @@ impl Reloader {
     #[must_use]
     pub fn live(&self) -> &Live {
         &self.live
+    }
+
+    /// When the configuration that serves was applied.
+    #[must_use]
+    pub fn loaded(&self) -> Timestamp {
+        self.told.lock().loaded
+    }
+
+    /// The last reload, if there was one since the start.
+    #[must_use]
+    pub fn last(&self) -> Option<Attempt> {
+        self.told.lock().last.clone()
     }
 
     /// The configuration file.
@@ -131,6 +162,10 @@ impl Reloader {
             }
             Err(rejected) => rejected.log(previous.generation),
         }
+        self.told.lock().last = Some(Attempt {
+            at: self.wall.now(),
+            result: result.clone(),
+        });
         result
     }
 
@@ -159,9 +194,9 @@ impl Reloader {
         let next = compile(settings, generation, &self.shared, Some(previous));
         self.forget(&previous.settings, &next.settings);
         self.live.replace(next);
-        self.shared
-            .metrics
-            .config_applied(generation, self.wall.now());
+        let now = self.wall.now();
+        self.told.lock().loaded = now;
+        self.shared.metrics.config_applied(generation, now);
         Reloaded::Applied(generation)
     }
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use http::header::HeaderValue;
 
+use super::effective::Effective;
 use super::routes::Routes;
 use crate::config::{self, Settings};
 use crate::limit::{Announcement, Clock, Limiter, Quota, Source};
@@ -35,7 +36,12 @@ pub struct Snapshot {
     pub callers: Box<[Source]>,
     /// What it was compiled from.
     pub settings: Settings,
-    upstreams: Vec<Arc<Upstream>>,
+    /// How it is shown.
+    pub effective: Effective,
+    /// Where requests go, in the order of the settings.
+    pub upstreams: Vec<Arc<Upstream>>,
+    /// What is served, in the order of the settings.
+    pub endpoints: Vec<Arc<Endpoint>>,
 }
 
 /// One endpoint, ready to serve.
@@ -116,10 +122,12 @@ pub fn compile(
         .map(|wanted| carried_over(wanted, previous).unwrap_or_else(|| connectable(wanted, shared)))
         .collect();
     let mut routes = Routes::default();
+    let mut endpoints = Vec::with_capacity(settings.endpoints.len());
     for endpoint in &settings.endpoints {
         let compiled = compile_endpoint(endpoint, &settings, &upstreams, shared);
-        if let Some(compiled) = compiled {
-            routes.add(&endpoint.host, &endpoint.path, Arc::new(compiled));
+        if let Some(compiled) = compiled.map(Arc::new) {
+            routes.add(&endpoint.host, &endpoint.path, Arc::clone(&compiled));
+            endpoints.push(compiled);
         }
     }
     let callers = settings
@@ -135,8 +143,10 @@ pub fn compile(
         generation,
         routes,
         callers,
+        effective: Effective::of(&settings),
         settings,
         upstreams,
+        endpoints,
     }
 }
 

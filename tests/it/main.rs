@@ -27,6 +27,7 @@ mod forward;
 mod golden;
 mod ids;
 mod limit;
+mod office;
 mod refuse;
 mod reload;
 mod stream;

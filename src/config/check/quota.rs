@@ -48,6 +48,7 @@ fn quota(named: &Named<file::Quota>, report: &Report<'_>) -> Option<Quota> {
     Some(Quota {
         name: named.name.clone(),
         per: per?,
+        rate,
         interval,
         burst,
         shared: is_shared,

@@ -11,6 +11,9 @@ fn examples_load_without_a_word() {
     let mut count = 0;
     for entry in fs::read_dir(repository("config")).unwrap() {
         let path = entry.unwrap().path();
+        if path.ends_with("forecourt.schema.json") {
+            continue;
+        }
         count += 1;
         let tokens = |name: &str| name.ends_with("_TOKEN").then(|| "token".to_owned());
         let settings = load(&path, &tokens).unwrap_or_else(|problems| panic!("{problems}"));

@@ -31,6 +31,12 @@ impl EndpointMeters {
         self.duration.observe(took);
     }
 
+    /// How many requests ended in each way, by label.
+    pub fn outcomes(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let outcomes = Outcome::ALL.into_iter().zip(&self.ended);
+        outcomes.map(|(outcome, counter)| (outcome.label(), counter.get()))
+    }
+
     /// The upstream's head came, so long after the request was handed over.
     pub fn answered(&self, took: Duration) {
         self.upstream_duration.observe(took);

@@ -1,0 +1,81 @@
+//! Decides what is answered at which path, by which method, and to whom.
+//!
+//! Probes and metrics are for machines that come by name. Everything that tells about the inside or
+//! changes it is for operators ([`super::guard`]). A query is ignored.
+
+use http::header::{ALLOW, HeaderValue};
+use http::{HeaderMap, Method, StatusCode};
+
+use super::answer::{Answer, text};
+use super::guard::is_from_an_operator;
+use super::{Office, config, probe, status};
+
+/// What there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Page {
+    Live,
+    Ready,
+    Metrics,
+    Config,
+    Status,
+    Reload,
+}
+
+impl Page {
+    fn at(path: &str) -> Option<Self> {
+        Some(match path {
+            "/livez" => Self::Live,
+            "/readyz" => Self::Ready,
+            "/metrics" => Self::Metrics,
+            "/config" => Self::Config,
+            "/status" => Self::Status,
+            "/reload" => Self::Reload,
+            _ => return None,
+        })
+    }
+
+    /// The value of `Allow`, its first method being the one.
+    const fn allow(self) -> &'static str {
+        match self {
+            Self::Live | Self::Ready | Self::Metrics | Self::Config | Self::Status => "GET, HEAD",
+            Self::Reload => "POST",
+        }
+    }
+
+    const fn is_for_operators(self) -> bool {
+        match self {
+            Self::Live | Self::Ready | Self::Metrics => false,
+            Self::Config | Self::Status | Self::Reload => true,
+        }
+    }
+}
+
+impl Office {
+    /// Answers one request.
+    #[must_use]
+    pub fn answer(&self, method: &Method, path: &str, headers: &HeaderMap) -> Answer {
+        let Some(page) = Page::at(path) else {
+            return text(StatusCode::NOT_FOUND, "not found\n");
+        };
+        let allow = page.allow();
+        if !allow.split(", ").any(|allowed| allowed == method.as_str()) {
+            let mut response = text(StatusCode::METHOD_NOT_ALLOWED, "method not allowed\n");
+            response
+                .headers_mut()
+                .insert(ALLOW, HeaderValue::from_static(allow));
+            return response;
+        }
+        if page.is_for_operators() && !is_from_an_operator(headers) {
+            let what = "only from the command line, by address\n";
+            return text(StatusCode::FORBIDDEN, what);
+        }
+        match page {
+            Page::Live => probe::live(),
+            Page::Ready => probe::ready(self),
+            Page::Metrics => probe::metrics(self, headers),
+            Page::Config => config::show(self),
+            Page::Status => status::tell(self),
+            Page::Reload => config::reload(self),
+        }
+    }
+}

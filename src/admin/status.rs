@@ -1,0 +1,252 @@
+//! Decides what operators are told of the gateway as it is now: one JSON object, made of one
+//! snapshot.
+//!
+//! Counters are those of `/metrics`; outcomes that never happened are left out. Must never show a
+//! secret or a caller: names here are the configuration's.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use serde::Serialize;
+
+use super::Office;
+use super::answer::{Answer, json};
+use crate::config::{self, Problems, Settings};
+use crate::observe::rfc3339;
+use crate::state::reload::Reloaded;
+use crate::state::{Attempt, Endpoint, Rejected, Snapshot};
+
+/// `GET /status`.
+#[derive(Serialize)]
+struct Status<'s> {
+    version: &'static str,
+    started: String,
+    ready: bool,
+    workers: usize,
+    configuration: Configuration<'s>,
+    admin: SocketAddr,
+    listeners: Vec<Listener<'s>>,
+    endpoints: Vec<Served<'s>>,
+    quotas: Vec<Quota<'s>>,
+    upstreams: Vec<Upstream<'s>>,
+    limiter: Limiter,
+    requests_in_flight: i64,
+    in_flight_bytes: i64,
+    access_log_dropped: u64,
+}
+
+#[derive(Serialize)]
+struct Configuration<'s> {
+    file: String,
+    generation: u64,
+    hash: &'s str,
+    loaded: String,
+    /// What is probably not meant in what serves.
+    warnings: &'s Problems,
+    last_reload: Option<Reload>,
+}
+
+#[derive(Serialize)]
+struct Reload {
+    at: String,
+    /// `applied`, `unchanged`, `rejected`.
+    result: &'static str,
+    /// The tables that cannot change live and did.
+    restart_needed: Vec<&'static str>,
+    problems: Problems,
+}
+
+#[derive(Serialize)]
+struct Listener<'s> {
+    name: &'s str,
+    address: SocketAddr,
+    connections: i64,
+    refused: u64,
+}
+
+#[derive(Serialize)]
+struct Served<'s> {
+    name: &'s str,
+    /// `None`: any.
+    host: Option<String>,
+    path: &'s str,
+    contracts: Vec<Contract<'s>>,
+    quotas: Vec<&'s str>,
+    report: Vec<&'static str>,
+    requests: BTreeMap<&'static str, u64>,
+}
+
+#[derive(Serialize)]
+struct Contract<'s> {
+    name: &'s str,
+    a2a_version: String,
+    extension: &'s str,
+    upstream: &'s str,
+}
+
+#[derive(Serialize)]
+struct Quota<'s> {
+    name: &'s str,
+    per: Vec<&'static str>,
+    rate: String,
+    burst: u32,
+    shared: bool,
+    admitted: u64,
+    refused: u64,
+}
+
+#[derive(Serialize)]
+struct Upstream<'s> {
+    name: &'s str,
+    url: String,
+    active: i64,
+    idle: i64,
+}
+
+#[derive(Serialize)]
+struct Limiter {
+    keys: usize,
+    most_keys: usize,
+    overflow: u64,
+}
+
+pub(super) fn tell(office: &Office) -> Answer {
+    let snapshot = office.reloader.live().load();
+    let metrics = &office.shared.metrics;
+    let limiter = &office.shared.limiter;
+    let process = &office.process;
+    let settings = &snapshot.settings;
+    json(&Status {
+        version: process.version,
+        started: rfc3339(process.started),
+        ready: office.readiness.is_ready(),
+        workers: process.workers,
+        configuration: Configuration {
+            file: office.reloader.path().display().to_string(),
+            generation: snapshot.generation,
+            hash: &snapshot.effective.hash,
+            loaded: rfc3339(office.reloader.loaded()),
+            warnings: &settings.warnings,
+            last_reload: office.reloader.last().map(reload),
+        },
+        admin: process.admin,
+        listeners: process
+            .listeners
+            .iter()
+            .map(|(name, address)| {
+                let meters = metrics.listener(name);
+                Listener {
+                    name,
+                    address: *address,
+                    connections: meters.connections.get(),
+                    refused: meters.refused.get(),
+                }
+            })
+            .collect(),
+        endpoints: both(&settings.endpoints, &snapshot.endpoints)
+            .map(|(configured, compiled)| served(configured, compiled, settings))
+            .collect(),
+        quotas: quotas(&snapshot),
+        upstreams: both(&settings.upstreams, &snapshot.upstreams)
+            .map(|(configured, compiled)| Upstream {
+                name: &configured.name,
+                url: configured.url.to_string(),
+                active: compiled.meters.active.get(),
+                idle: compiled.meters.idle.get(),
+            })
+            .collect(),
+        limiter: Limiter {
+            keys: limiter.live(),
+            most_keys: settings.limits.limiter_keys,
+            overflow: limiter.overflowed(),
+        },
+        requests_in_flight: metrics.requests_in_flight.get(),
+        in_flight_bytes: metrics.in_flight_bytes.get(),
+        access_log_dropped: metrics.access_log_dropped.get(),
+    })
+}
+
+/// What was configured beside what was compiled of it: both stand in the same order.
+fn both<'s, A, B>(
+    configured: &'s [A],
+    compiled: &'s [std::sync::Arc<B>],
+) -> impl Iterator<Item = (&'s A, &'s B)> {
+    configured.iter().zip(compiled.iter().map(|it| &**it))
+}
+
+fn reload(attempt: Attempt) -> Reload {
+    let (result, restart_needed, problems) = match attempt.result {
+        Ok(Reloaded::Applied(_)) => ("applied", Vec::new(), Problems::default()),
+        Ok(Reloaded::Unchanged(_)) => ("unchanged", Vec::new(), Problems::default()),
+        Err(Rejected::RestartNeeded(tables)) => ("rejected", tables, Problems::default()),
+        Err(Rejected::Problems(problems)) => ("rejected", Vec::new(), problems),
+    };
+    Reload {
+        at: rfc3339(attempt.at),
+        result,
+        restart_needed,
+        problems,
+    }
+}
+
+fn served<'s>(
+    configured: &'s config::Endpoint,
+    compiled: &'s Endpoint,
+    settings: &'s Settings,
+) -> Served<'s> {
+    let contracts = configured.contracts.iter().map(|pin| Contract {
+        name: &pin.contract.name,
+        a2a_version: pin.contract.a2a_version.to_string(),
+        extension: pin.contract.extension.as_str(),
+        upstream: settings
+            .upstreams
+            .get(pin.upstream)
+            .map_or("", |it| &it.name),
+    });
+    let quotas = configured.quotas.iter();
+    let host = match &configured.host {
+        config::Host::Any => None,
+        host @ (config::Host::Exact(_) | config::Host::OneLabel(_)) => Some(host.to_string()),
+    };
+    Served {
+        name: &configured.name,
+        host,
+        path: &configured.path,
+        contracts: contracts.collect(),
+        quotas: quotas
+            .filter_map(|at| settings.quotas.get(*at).map(|it| &*it.name))
+            .collect(),
+        report: configured.report.iter().map(|step| step.name()).collect(),
+        requests: compiled
+            .meters
+            .outcomes()
+            .filter(|(_, count)| *count > 0)
+            .collect(),
+    }
+}
+
+/// The quotas with what was decided by them, over all endpoints.
+fn quotas(snapshot: &Snapshot) -> Vec<Quota<'_>> {
+    let settings = &snapshot.settings;
+    let mut decided = BTreeMap::new();
+    for (configured, compiled) in both(&settings.endpoints, &snapshot.endpoints) {
+        for (at, meters) in configured.quotas.iter().zip(&compiled.quota_meters) {
+            decided.insert(*at, meters);
+        }
+    }
+    let quotas = settings.quotas.iter().enumerate();
+    quotas
+        .map(|(at, quota)| {
+            let meters = decided.get(&at);
+            Quota {
+                name: &quota.name,
+                per: quota.per.iter().map(config::Dimension::name).collect(),
+                rate: quota.rate.to_string(),
+                burst: quota.burst.get(),
+                shared: quota.shared,
+                admitted: meters.map_or(0, |meters| meters.admitted.get()),
+                refused: meters.map_or(0, |meters| meters.refused.get()),
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,244 @@
+//! Decides how settings are shown: as a configuration in JSON, with every default filled in.
+//!
+//! What is shown can be read back: [`crate::config::parse`] makes the same settings of it, but for
+//! the values of headers. Must never show a secret, and never a value in a spelling that the reader
+//! would refuse.
+//!
+//! Tables stand in the order of the file. An endpoint shows every column of its contract, whether it
+//! came from a release, from the operator's own contract or from an override.
+
+use std::path::Path;
+
+use serde::{Serialize, Serializer};
+
+use crate::config::amount::{spell_duration, spell_size};
+use crate::config::json::{Json, object, some};
+use crate::config::per::Dimension;
+use crate::config::settings::{
+    AccessLog, Endpoint, Identify, Limits, Listener, Log, Quota, Settings, Upstream,
+};
+use crate::config::web::Host;
+use crate::protocol::{Contract, Step, releases};
+
+impl Serialize for Settings {
+    /// As a configuration in JSON. The values of headers are stars.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        whole(self).serialize(serializer)
+    }
+}
+
+fn whole(settings: &Settings) -> Json {
+    let workers = settings.runtime.workers.map(|count| count.get().into());
+    let shutdown = &settings.shutdown;
+    let identify = settings.callers.identify.iter().map(source);
+    object([
+        ("runtime", some(object([("workers", workers)]))),
+        ("listener", some(tables(&settings.listeners, listener))),
+        ("admin", {
+            let address = settings.admin.address.to_string();
+            some(object([("address", some(address))]))
+        }),
+        ("callers", {
+            some(object([("identify", Some(Json::list(identify)))]))
+        }),
+        ("quota", some(tables(&settings.quotas, quota))),
+        ("upstream", some(tables(&settings.upstreams, upstream))),
+        (
+            "endpoint",
+            some(tables(&settings.endpoints, |it| {
+                (&it.name, endpoint(it, settings))
+            })),
+        ),
+        ("contract", some(tables(own(settings), contract))),
+        ("limits", some(limits(&settings.limits))),
+        ("log", some(log(&settings.log))),
+        (
+            "shutdown",
+            some(object([
+                ("delay", some(spell_duration(shutdown.delay))),
+                ("timeout", some(spell_duration(shutdown.timeout))),
+            ])),
+        ),
+    ])
+}
+
+/// Tables with names.
+fn tables<'s, T>(all: impl IntoIterator<Item = T>, one: impl Fn(T) -> (&'s str, Json)) -> Json {
+    object(all.into_iter().map(|it| {
+        let (name, value) = one(it);
+        (name, Some(value))
+    }))
+}
+
+fn listener(listener: &Listener) -> (&str, Json) {
+    let tls = listener.tls.as_ref().map(|tls| {
+        object([
+            ("certificate", some(file(&tls.certificate))),
+            ("key", some(file(&tls.key))),
+        ])
+    });
+    let address = listener.address.to_string();
+    let shown = object([("address", some(address)), ("tls", tls)]);
+    (&listener.name, shown)
+}
+
+fn source(identify: &Identify) -> String {
+    match identify {
+        Identify::Header(name) => format!("header:{name}"),
+        Identify::Address => "address".to_owned(),
+    }
+}
+
+fn quota(quota: &Quota) -> (&str, Json) {
+    let per: Vec<_> = quota.per.iter().map(Dimension::name).collect();
+    let per = match per.as_slice() {
+        [one] => (*one).into(),
+        several => Json::list(several.iter().copied()),
+    };
+    let shown = object([
+        ("per", Some(per)),
+        ("rate", some(quota.rate.to_string())),
+        ("burst", some(quota.burst.get())),
+        ("shared", some(quota.shared)),
+    ]);
+    (&quota.name, shown)
+}
+
+fn upstream(upstream: &Upstream) -> (&str, Json) {
+    let headers = tables(&upstream.headers, |(name, secret)| {
+        (name.as_str(), secret.to_string().into())
+    });
+    let shown = object([
+        ("url", some(literal(&upstream.url.to_string()))),
+        (
+            "connect_timeout",
+            some(spell_duration(upstream.connect_timeout)),
+        ),
+        (
+            "response_timeout",
+            some(spell_duration(upstream.response_timeout)),
+        ),
+        ("idle_timeout", some(spell_duration(upstream.idle_timeout))),
+        ("keep_alive", some(spell_duration(upstream.keep_alive))),
+        ("max_connections", some(upstream.max_connections)),
+        ("max_waiting", some(upstream.max_waiting)),
+        ("preserve_host", some(upstream.preserve_host)),
+        ("headers", Some(headers)),
+    ]);
+    (&upstream.name, shown)
+}
+
+fn endpoint(endpoint: &Endpoint, settings: &Settings) -> Json {
+    let host = match &endpoint.host {
+        Host::Any => None,
+        Host::Exact(_) | Host::OneLabel(_) => some(endpoint.host.to_string()),
+    };
+    let upstream = |at: usize| settings.upstreams.get(at).map_or("", |it| &*it.name);
+    let quotas = endpoint.quotas.iter();
+    let quotas = quotas.filter_map(|at| settings.quotas.get(*at).map(|it| &*it.name));
+    let methods = endpoint.methods.as_ref();
+    let mut members = vec![("host", host), ("path", some(literal(&endpoint.path)))];
+    match endpoint.contracts.as_slice() {
+        [pin] => {
+            members.push(("contract", some(&*pin.contract.name)));
+            members.extend(columns(&pin.contract));
+            members.push(("upstream", some(upstream(pin.upstream))));
+        }
+        pins => {
+            let names = pins.iter().map(|pin| &*pin.contract.name);
+            members.push(("contracts", Some(Json::list(names))));
+            let by_contract = tables(pins, |pin| {
+                (&*pin.contract.name, upstream(pin.upstream).into())
+            });
+            members.push(("upstreams", Some(by_contract)));
+        }
+    }
+    members.extend([
+        ("quotas", Some(Json::list(quotas))),
+        ("ratelimit_headers", some(endpoint.ratelimit_headers.name())),
+        ("http_status", some(endpoint.http_status.name())),
+        (
+            "report",
+            Some(Json::list(endpoint.report.iter().map(Step::name))),
+        ),
+        (
+            "methods",
+            methods.map(|all| Json::list(all.iter().map(|it| literal(it)))),
+        ),
+    ]);
+    object(members)
+}
+
+/// The columns that an endpoint can change.
+fn columns(contract: &Contract) -> [(&'static str, Option<Json>); 4] {
+    [
+        ("a2a_version", some(contract.a2a_version.to_string())),
+        ("extension", some(literal(contract.extension.as_str()))),
+        ("absent", some(contract.absent.name())),
+        ("require_extension", some(contract.require_extension)),
+    ]
+}
+
+fn contract(contract: &Contract) -> (&str, Json) {
+    let mut members = columns(contract).to_vec();
+    members.push(("dialect", some(contract.dialect.name())));
+    (&contract.name, object(members))
+}
+
+/// The operator's own contracts that an endpoint names, each once.
+///
+/// Where several are listed, each is as it was described; alone it may have been changed by its
+/// endpoint, which then shows its own columns anyway.
+fn own(settings: &Settings) -> Vec<&Contract> {
+    let pins = |alone: bool| {
+        let endpoints = settings.endpoints.iter();
+        endpoints
+            .filter(move |endpoint| (endpoint.contracts.len() == 1) == alone)
+            .flat_map(|endpoint| endpoint.contracts.iter().map(|pin| &pin.contract))
+            .filter(|contract| releases::find(&contract.name).is_none())
+    };
+    let mut seen = std::collections::HashSet::new();
+    pins(false)
+        .chain(pins(true))
+        .filter(|contract| seen.insert(&*contract.name))
+        .collect()
+}
+
+fn limits(limits: &Limits) -> Json {
+    object([
+        ("body", some(spell_size(limits.body))),
+        ("header_bytes", some(spell_size(limits.header_bytes as u64))),
+        ("header_count", some(limits.header_count)),
+        (
+            "header_timeout",
+            some(spell_duration(limits.header_timeout)),
+        ),
+        ("body_timeout", some(spell_duration(limits.body_timeout))),
+        ("idle_timeout", some(spell_duration(limits.idle_timeout))),
+        ("connections", some(limits.connections)),
+        ("in_flight_bytes", some(spell_size(limits.in_flight_bytes))),
+        ("limiter_keys", some(limits.limiter_keys)),
+    ])
+}
+
+fn log(log: &Log) -> Json {
+    let access = match &log.access {
+        AccessLog::Stdout => "stdout".to_owned(),
+        AccessLog::Off => "off".to_owned(),
+        AccessLog::File(path) => file(path),
+    };
+    object([
+        ("access", some(access)),
+        ("format", some(log.format.name())),
+        ("level", some(log.level.name())),
+    ])
+}
+
+fn file(path: &Path) -> String {
+    literal(&path.display().to_string())
+}
+
+/// A string in which the reader must not see a variable.
+fn literal(text: &str) -> String {
+    text.replace("${", "$${")
+}
