@@ -22,7 +22,7 @@ pub use clock::{Clock, ManualClock, Moment, SystemClock};
 pub use fields::{Announced, Announcement};
 pub use fingerprint::Fingerprint;
 pub use limiter::{Decision, Limiter, Shortage};
-pub use quota::{Quota, Standing};
+pub use quota::{Quota, Rule, Standing};
 
-pub use crate::config::{Dimension, Per, Quota as Rule};
+pub use crate::config::{Dimension, Per};
 pub use store::SHARDS;

@@ -21,7 +21,7 @@ use governor::nanos::Nanos;
 use governor::state::StateStore;
 use governor::{NotUntil, RateLimiter};
 
-use crate::config::{Dimension, Quota as Rule};
+use crate::config::{Dimension, Per};
 
 use super::caller::Subject;
 use super::clock::nanos;
@@ -30,6 +30,21 @@ use super::fingerprint::{Domain, Fingerprint};
 /// The longest time an empty bucket may take to fill, in ns (about 146 years). governor's
 /// arithmetic must not wrap; a configuration that asks for more is held to this.
 pub const LONGEST_REFILL: u64 = 1 << 62;
+
+/// What a quota says, under its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// The quota's name. Its buckets belong to the name: renamed, it starts afresh.
+    pub name: Box<str>,
+    /// What it counts by.
+    pub per: Per,
+    /// The time in which one request is earned back. At least 1 ns.
+    pub interval: Duration,
+    /// How many requests fit into a full bucket.
+    pub burst: NonZeroU32,
+    /// One bucket across all endpoints that name the quota, instead of one for each.
+    pub shared: bool,
+}
 
 /// A quota compiled for one endpoint: a few words, no state.
 pub struct Quota {

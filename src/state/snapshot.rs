@@ -11,7 +11,7 @@ use http::header::HeaderValue;
 use super::effective::Effective;
 use super::routes::Routes;
 use crate::config::{self, Settings};
-use crate::limit::{Announcement, Clock, Limiter, Quota, Source};
+use crate::limit::{Announcement, Clock, Limiter, Quota, Rule, Source};
 use crate::observe::{EndpointMeters, Metrics, QuotaMeters};
 use crate::protocol::{Contract, HttpStatus, Steps};
 use crate::upstream::{Meters, Parts, Timeouts, Upstream};
@@ -168,7 +168,7 @@ fn compile_endpoint(
     let rules = endpoint
         .quotas
         .iter()
-        .map(|index| settings.quotas.get(*index))
+        .map(|index| settings.quotas.get(*index).map(rule))
         .collect::<Option<Vec<_>>>()?;
     let quotas: Box<[Quota]> = rules
         .iter()
@@ -196,6 +196,16 @@ fn compile_endpoint(
             .map(|methods| methods.clone().into()),
         meters: shared.metrics.endpoint(&endpoint.name),
     })
+}
+
+fn rule(quota: &config::Quota) -> Rule {
+    Rule {
+        name: quota.name.clone(),
+        per: quota.per,
+        interval: quota.interval,
+        burst: quota.burst,
+        shared: quota.shared,
+    }
 }
 
 /// The previous snapshot's upstream when its configuration is the same.

@@ -4,8 +4,9 @@ use forecourt::config::{self, Format};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use super::support::call::search;
 use super::support::gateway::{NOW, PRELUDE, dealer, dealer_with};
-use super::support::{Answer, Gateway, Post, U, Upstream, search, wait_until};
+use super::support::{Answer, Gateway, Post, U, Upstream, wait_until};
 
 /// What stands in the header that the operator sets, see `support::gateway`.
 const SECRET: &str = "dealer-secret";

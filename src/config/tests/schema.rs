@@ -17,6 +17,7 @@ const NOT_OF_SHAPE: [&str; 13] = [
     "draft-without-extension.toml",
     "json-duplicate-key.json",
     "not-yet.toml",
+    "report-beside-contracts.toml",
     "same-place.toml",
     "unknown-names.toml",
     "variables.toml",
