@@ -7,7 +7,7 @@ use super::*;
 
 /// Bad fixtures that no schema can refuse: their fault lies between keys, in a variable, in what a
 /// name means, or in how a text is written. Each is refused by the reader.
-const NOT_OF_SHAPE: [&str; 13] = [
+const NOT_OF_SHAPE: [&str; 14] = [
     "address-clashes.toml",
     "admin-on-a-listener.toml",
     "bare-variable-is-a-warning.toml",
