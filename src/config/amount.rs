@@ -202,7 +202,10 @@ pub(crate) fn spell_size(bytes: u64) -> String {
 }
 
 fn spell(amount: u64, units: &[(&str, u64)]) -> String {
-    let largest = units.iter().rev().find(|(_, factor)| amount % factor == 0);
+    let largest = units
+        .iter()
+        .rev()
+        .find(|(_, factor)| amount.is_multiple_of(*factor));
     let (unit, factor) = largest.copied().unwrap_or(("", 1));
     format!("{}{unit}", amount / factor)
 }

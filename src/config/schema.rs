@@ -240,7 +240,7 @@ impl Drawing {
             Key::Table(table) => (table.borrow().json(), table.borrow().section),
             Key::Tables(table) => {
                 let table = table.borrow();
-                let is_needed = self.required.iter().any(|key| *key == name);
+                let is_needed = self.required.contains(&name);
                 let json = object([
                     ("type", some("object")),
                     ("propertyNames", some(object([("pattern", some(NAME))]))),
