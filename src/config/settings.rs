@@ -57,6 +57,37 @@ impl Settings {
         self.unserved.clone()
     }
 
+    /// Whether serving `next` would be no different. Warnings do not count: they name lines, which
+    /// a comment moves.
+    #[must_use]
+    pub fn serves_like(&self, next: &Self) -> bool {
+        let Self {
+            runtime,
+            listeners,
+            admin,
+            limits,
+            log,
+            shutdown,
+            callers,
+            quotas,
+            upstreams,
+            endpoints,
+            warnings: _,
+            unserved,
+        } = self;
+        *runtime == next.runtime
+            && *listeners == next.listeners
+            && *admin == next.admin
+            && *limits == next.limits
+            && *log == next.log
+            && *shutdown == next.shutdown
+            && *callers == next.callers
+            && *quotas == next.quotas
+            && *upstreams == next.upstreams
+            && *endpoints == next.endpoints
+            && *unserved == next.unserved
+    }
+
     /// Where `next` differs from these settings in what cannot change while the gateway runs: some of
     /// `runtime`, `listener`, `admin`, `log`, `limits.limiter_keys`. Empty: `next` can go live.
     #[must_use]

@@ -5,8 +5,6 @@
 //! the same rules as the parser's (RFC 9112 sections 6 and 7.1). A body without one certain end is
 //! never followed: its request is refused and its connection closed. Must never keep a body byte.
 
-use std::num::IntErrorKind;
-
 use crate::state::connection::Framing;
 
 /// Where in the bytes of a connection we are, whatever pieces they come in.
@@ -42,8 +40,7 @@ enum Place {
     Absurd,
 }
 
-/// No chunk is this large. Parsers that count in 64 bits signed go wrong above it, and a size that
-/// overflows would wait for ever.
+/// No chunk is this large. The parser takes any size of 64 bits and would wait for it.
 const ABSURD: u64 = 1 << 60;
 
 impl Default for Heads {
@@ -188,12 +185,8 @@ fn number(value: &[u8]) -> Option<u64> {
 fn size(line: &[u8]) -> Option<u64> {
     let digits = line.iter().take_while(|byte| byte.is_ascii_hexdigit());
     let digits = line.get(..digits.count())?;
-    let size = u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16);
-    match size {
-        Ok(size) => Some(size),
-        Err(error) if *error.kind() == IntErrorKind::PosOverflow => Some(u64::MAX),
-        Err(_) => None,
-    }
+    // What overflows is refused by the parser, with an answer.
+    u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
 }
 
 fn chunk(size: u64) -> Place {

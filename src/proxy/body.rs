@@ -116,7 +116,8 @@ impl HttpBody for Body {
             }
             Poll::Ready(Some(Err(fault))) => {
                 if let Some(record) = &mut self.record {
-                    tracing::warn!(request_id = ?record.request_id, %fault, "answer cut");
+                    let request_id = record.request_id.to_str().unwrap_or_default();
+                    tracing::warn!(request_id, %fault, "answer cut");
                     record.because(fault.to_string());
                 }
                 self.end(match fault.cause {

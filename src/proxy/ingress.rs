@@ -290,7 +290,7 @@ async fn send(
         Err(fault) => {
             tracing::warn!(
                 upstream = &*upstream.name,
-                request_id = ?record.request_id,
+                request_id = record.request_id.to_str().unwrap_or_default(),
                 %fault,
                 "upstream failed"
             );

@@ -184,7 +184,7 @@ impl Reloader {
     }
 
     fn replace(&self, settings: Settings, previous: &Snapshot) -> Reloaded {
-        if settings == previous.settings {
+        if previous.settings.serves_like(&settings) {
             return Reloaded::Unchanged(previous.generation);
         }
         for warning in &settings.warnings {

@@ -429,7 +429,8 @@ fn limits_across_reloads() {
     assert_eq!(reload(&commented), Reloaded::Unchanged(1));
     assert_eq!(passes(1), 0);
     // This one moves the lines that warnings name.
-    reload(&format!("# new\n{commented}"));
+    let moved = reload(&format!("# new\n{commented}"));
+    assert_eq!(moved, Reloaded::Unchanged(1));
     assert_eq!(passes(1), 0);
     reload(&with(Some(10), "lakeside", "/elsewhere"));
     assert!(generation(&gateway) >= 2.0);
