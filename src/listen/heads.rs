@@ -101,6 +101,9 @@ impl Heads {
     }
 
     fn keep(&mut self, part: &[u8]) {
+        if self.place == Place::Head && !self.has_begun {
+            self.framing.has_fragment |= memchr::memchr(b'#', part).is_some();
+        }
         let room = self.start.get_mut(self.length..).unwrap_or_default();
         for (slot, byte) in room.iter_mut().zip(part) {
             *slot = *byte;
@@ -205,21 +208,25 @@ mod tests {
         lengths: 0,
         encodings: 0,
         has_bare_line_feed: false,
+        has_fragment: false,
     };
     const LENGTH: Framing = Framing {
         lengths: 1,
         encodings: 0,
         has_bare_line_feed: false,
+        has_fragment: false,
     };
     const CHUNKED: Framing = Framing {
         lengths: 0,
         encodings: 1,
         has_bare_line_feed: false,
+        has_fragment: false,
     };
     const BOTH: Framing = Framing {
         lengths: 1,
         encodings: 1,
         has_bare_line_feed: false,
+        has_fragment: false,
     };
 
     /// What is noted of these bytes, which must be the same whatever pieces they come in.
@@ -274,6 +281,7 @@ mod tests {
                 lengths,
                 encodings,
                 has_bare_line_feed: false,
+                has_fragment: false,
             };
             assert_eq!(noted(&bytes), [framing], "{fields}");
         }

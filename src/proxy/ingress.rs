@@ -27,12 +27,13 @@ use super::body::Body;
 use super::forward::{Head, Place, X_REQUEST_ID, prepare};
 use super::intake::{Allowance, Held, Unread, read};
 use super::record::Record;
+use super::reply::Passed;
 use super::respond::{Refused, Stop, respond};
 use super::worker::Worker;
 use super::{admit, fault, reply, strict};
 use crate::limit::{Subject, identify};
 use crate::protocol::refusal::Media;
-use crate::protocol::{Activation, Refusal, peek};
+use crate::protocol::{Refusal, peek};
 use crate::state::connection::Connection;
 use crate::state::{Endpoint, Snapshot};
 use crate::upstream::{Fault, Reply, Upstream};
@@ -70,16 +71,9 @@ pub async fn handle(
     let mut record = Record::begin(worker, connection, &parts, request_id, snapshot.generation);
     let passed = pass(worker, connection, &snapshot, parts, body, &mut record).await;
     match passed {
-        Ok(Passed { reply, activation }) => reply::relay(reply, activation, record),
+        Ok(passed) => reply::relay(passed, record),
         Err(stop) => respond(stop, record),
     }
-}
-
-/// A request that was forwarded and answered.
-struct Passed<'s> {
-    reply: Reply,
-    /// What was activated; `None` where the policy does not apply.
-    activation: Option<Activation<'s>>,
 }
 
 /// Routes one request and takes it as far as it goes.
@@ -136,6 +130,8 @@ async fn pass<'s>(
                 Ok(reply) => Ok(Passed {
                     reply,
                     activation: None,
+                    endpoint,
+                    upstream,
                 }),
                 Err(fault) => Err(Stop::RelayFailed(fault::refusal(&fault, true))),
             }
@@ -236,6 +232,8 @@ impl<'s> Call<'s, '_> {
             Ok(reply) => Ok(Passed {
                 reply,
                 activation: Some(activation),
+                endpoint,
+                upstream,
             }),
             Err(fault) => {
                 let refusal = fault::refusal(&fault, envelope.is_safe_to_repeat());

@@ -8,6 +8,7 @@
 //! | `admit` | quota, headers and method against the endpoint |
 //! | `forward` | what the upstream receives |
 //! | `hop` | what stays on one connection |
+//! | `location` | where a redirect of the upstream's leads |
 //! | `reply` | what of the upstream's answer the client receives |
 //! | `respond` | every answer the gateway makes itself |
 //! | `fault` | what a failure becomes |
@@ -24,6 +25,7 @@ mod forward;
 mod hop;
 pub mod ingress;
 mod intake;
+mod location;
 mod record;
 mod reply;
 mod respond;

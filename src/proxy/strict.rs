@@ -83,6 +83,9 @@ fn framing_is_single(headers: &HeaderMap, framing: Framing) -> Result<(), Unfit>
     if framing.has_bare_line_feed {
         return Err(bad("a line that does not end in CR LF"));
     }
+    if framing.has_fragment {
+        return Err(bad("a fragment in the target"));
+    }
     let mut encodings = headers.get_all(TRANSFER_ENCODING).iter();
     if let Some(encoding) = encodings.next() {
         if encodings.next().is_some() || !encoding.as_bytes().eq_ignore_ascii_case(b"chunked") {

@@ -48,6 +48,8 @@ pub struct Framing {
     pub encodings: u8,
     /// Whether a line ended in a bare LF.
     pub has_bare_line_feed: bool,
+    /// Whether the request line has a fragment, which the parser drops.
+    pub has_fragment: bool,
 }
 
 impl Connection {
@@ -111,6 +113,7 @@ impl Framing {
         lengths: 2,
         encodings: 0,
         has_bare_line_feed: false,
+        has_fragment: false,
     };
 }
 

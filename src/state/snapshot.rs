@@ -49,6 +49,8 @@ pub struct Snapshot {
 pub struct Endpoint {
     /// Its name in the configuration.
     pub name: Box<str>,
+    /// Its path, as configured.
+    pub path: Box<str>,
     /// The contract it is pinned to; on an ambiguous endpoint the first.
     pub first: Pin,
     /// On an ambiguous endpoint the others.
@@ -176,6 +178,7 @@ fn compile_endpoint(
         .collect();
     Some(Endpoint {
         name: endpoint.name.clone(),
+        path: endpoint.path.clone(),
         first,
         others,
         announcement: match endpoint.ratelimit_headers {

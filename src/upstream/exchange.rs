@@ -43,8 +43,9 @@ impl Pools {
     ) -> Result<Reply, Fault> {
         let pool = self.of(upstream);
         let connection = pool.checkout(upstream).await?;
+        let is_reused = connection.is_reused;
         let attempt = match send(connection, upstream, request).await {
-            Err(Sending::NothingWritten(request)) => {
+            Err(Sending::NothingWritten(request)) if is_reused => {
                 let connection = pool.renew(upstream).await?;
                 send(connection, upstream, *request).await
             }

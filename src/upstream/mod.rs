@@ -141,6 +141,13 @@ impl Upstream {
         }
     }
 
+    /// What follows the URL's path in a path of the upstream's; `None` where it is not below it.
+    #[must_use]
+    pub fn rest_of<'p>(&self, path: &'p str) -> Option<&'p str> {
+        let rest = path.strip_prefix(&*self.path)?;
+        (rest.is_empty() || rest.starts_with('/')).then_some(rest)
+    }
+
     /// The URL's path, followed by `rest`: what follows the endpoint's path, empty or beginning
     /// with `/`. A lone slash is nothing: an upstream that redirects it would lose the call.
     #[must_use]

@@ -1,6 +1,6 @@
 //! What the upstream receives of a request, and what the client receives of its answer.
 
-use crate::support::call::call;
+use crate::support::call::{call, post};
 use crate::support::gateway::dealer_with;
 use crate::support::{Gateway, Post, U, Upstream, fixture, upstream};
 
@@ -606,4 +606,36 @@ fn answers_without_a_body_leave_the_connection_usable() {
     }
     assert_eq!(upstream.connections(), 1);
     assert_eq!(gateway.ended("ok"), 5.0);
+}
+
+#[test]
+fn a_redirect_of_the_dealer_leads_back_to_the_gateway() {
+    let upstream = Upstream::manual();
+    let gateway = Gateway::before(&upstream);
+    for (location, told) in [
+        (format!("http://{}/a2a/", upstream.address), "/a2a/"),
+        (
+            format!("http://{}/a2a/x?y=1", upstream.address),
+            "/a2a/x?y=1",
+        ),
+        (
+            "https://accounts.example/login".to_owned(),
+            "https://accounts.example/login",
+        ),
+    ] {
+        let mut client = gateway.client();
+        client.send(post(call("1")));
+        let mut peer = upstream.accept();
+        peer.request().unwrap();
+        let field = format!("Location: {location}\r\nConnection: close\r\n");
+        peer.send(upstream::answer("307 Temporary Redirect", &field, ""));
+        drop(peer);
+        let answer = client.answer();
+        assert_eq!(
+            (answer.status, answer.head.all("location")),
+            (307, vec![told.to_owned()])
+        );
+    }
+    // And it was not followed.
+    assert_eq!(upstream.count(), 0);
 }

@@ -530,3 +530,17 @@ fn a_chunk_larger_than_anything_is_not_waited_for() {
     }
     assert_eq!(upstream.count(), 0);
 }
+
+#[test]
+fn a_target_has_no_fragment() {
+    let upstream = Upstream::recording();
+    let gateway = Gateway::before(&upstream);
+    for target in ["/a2a#x", "/a2a?x=1#y", "/a2a#"] {
+        let post = Post::to(target).body(call("1"));
+        assert_refused(&gateway, &post.bytes(), &[400]);
+    }
+    // Elsewhere the character means nothing.
+    let post = Post::to("/a2a").field("X", "#").body(call("\"#\""));
+    assert_eq!(gateway.ask(post.bytes()).status, 200);
+    assert_eq!(upstream.count(), 1);
+}
