@@ -20,6 +20,7 @@ mod contract;
 mod docs;
 mod faults;
 mod forward;
+mod fuzz;
 mod ids;
 mod limit;
 mod refuse;
