@@ -118,6 +118,7 @@ impl fmt::Display for ExtensionUri {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     const V3: &str = "https://autoagentprotocol.org/extensions/aap/v3.0";
 
@@ -177,6 +178,52 @@ mod tests {
             "http://[::1]:8080/v1",
         ] {
             assert!(good.parse::<ExtensionUri>().is_ok(), "{good}");
+        }
+    }
+
+    proptest! {
+        /// How a list is cut into lines and padded decides nothing; whether the member is there does.
+        #[test]
+        fn lines_are_one_list_and_other_members_do_not_matter(
+            others in prop::collection::vec(r"[a-z:/.0-9\x80-\xff]{0,12}", 0..5),
+            pads in prop::collection::vec("[ \t]{0,2}", 6),
+            breaks in prop::collection::vec(any::<bool>(), 6),
+            at in prop::option::of(0usize..6),
+        ) {
+            let mut members: Vec<&str> = others.iter().map(String::as_str).collect();
+            if let Some(at) = at {
+                members.insert(at.min(others.len()), V3);
+            }
+            let mut lines = vec![String::new()];
+            for ((member, pad), breaks) in members.iter().zip(&pads).zip(&breaks) {
+                match lines.last_mut() {
+                    Some(line) if !breaks => line.push_str(&format!(",{pad}{member}{pad}")),
+                    _ => lines.push(format!("{pad}{member}{pad}")),
+                }
+            }
+            let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+            prop_assert_eq!(listed(&lines), at.is_some(), "{:?}", lines);
+            prop_assert_eq!(listed(&[&lines.join(",")]), at.is_some());
+        }
+
+        /// No byte of the URI can be changed, dropped or doubled.
+        #[test]
+        fn one_byte_makes_another_uri(at in 0..V3.len(), byte in "[!-+\\--~]") {
+            let (before, after) = V3.split_at(at);
+            let (old, rest) = after.split_at(1);
+            let (dropped, doubled) = (format!("{before}{rest}"), format!("{before}{byte}{after}"));
+            let changed = format!("{before}{byte}{rest}");
+            prop_assert!(!listed(&[&dropped]) && !listed(&[&doubled]));
+            prop_assert_eq!(listed(&[&changed]), byte == old);
+        }
+
+        /// What can be pinned is what a list can hold.
+        #[test]
+        fn what_is_pinned_lists_itself(text in "https://[a-z0-9.]{1,9}(:[0-9]{0,5})?(/[!-~]{0,9}){0,2}|\\PC{0,20}") {
+            if let Ok(uri) = text.parse::<ExtensionUri>() {
+                prop_assert!(uri.is_listed([text.as_bytes()]));
+                prop_assert_eq!(uri.value().as_bytes(), text.as_bytes());
+            }
         }
     }
 }
