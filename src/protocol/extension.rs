@@ -84,11 +84,13 @@ impl FromStr for ExtensionUri {
         let host_and_port = authority
             .rsplit_once('@')
             .map_or(authority, |(_, host)| host);
-        let host = match host_and_port.rsplit_once(':') {
-            Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
-            _ => host_and_port,
+        let (host, port) = match host_and_port.rsplit_once(':') {
+            Some((host, port)) if !port.ends_with(']') => (host, port),
+            Some(_) | None => (host_and_port, ""),
         };
-        if !scheme_is_valid || host.is_empty() {
+        let port_is_valid = port.bytes().all(|byte| byte.is_ascii_digit());
+        let host_is_valid = !host.is_empty() && (host.starts_with('[') || !host.contains(':'));
+        if !scheme_is_valid || !host_is_valid || !port_is_valid {
             return Err(ExtensionError::NotAbsolute);
         }
         let host = host.trim_end_matches('.').to_ascii_lowercase();
@@ -165,6 +167,8 @@ mod tests {
             ("https:///v3", NotAbsolute),
             ("", NotAbsolute),
             ("1http://a/b", NotAbsolute),
+            ("https://aap.invalid:80x/v2", NotAbsolute),
+            ("https://aap.invalid:80:80/v2", NotAbsolute),
             ("https://a.example/v1,v2", Character),
             ("https://a.example/ v1", Character),
             ("https://é.example/v1", Character),
@@ -176,6 +180,11 @@ mod tests {
             "https://a.example/latest/v1",
             "https://a.example",
             "http://[::1]:8080/v1",
+            "http://[::1]/v1",
+            "https://a.example:/v1",
+            "https://latest/v1",
+            "https://latest",
+            "https://a.example/v1#/latest",
         ] {
             assert!(good.parse::<ExtensionUri>().is_ok(), "{good}");
         }
