@@ -88,12 +88,12 @@ impl FromStr for ExtensionUri {
             Some((host, port)) if !port.ends_with(']') => (host, port),
             Some(_) | None => (host_and_port, ""),
         };
+        let host = host.trim_end_matches('.').to_ascii_lowercase();
         let port_is_valid = port.bytes().all(|byte| byte.is_ascii_digit());
         let host_is_valid = !host.is_empty() && (host.starts_with('[') || !host.contains(':'));
         if !scheme_is_valid || !host_is_valid || !port_is_valid {
             return Err(ExtensionError::NotAbsolute);
         }
-        let host = host.trim_end_matches('.').to_ascii_lowercase();
         if host == "invalid" || host.ends_with(".invalid") {
             return Err(ExtensionError::Invalid);
         }
@@ -165,6 +165,8 @@ mod tests {
             ("https://aap.example/extensions/Latest?x=1", Latest),
             ("extensions/aap/v3.0", NotAbsolute),
             ("https:///v3", NotAbsolute),
+            ("https://./v3", NotAbsolute),
+            ("https://..:443/v3", NotAbsolute),
             ("", NotAbsolute),
             ("1http://a/b", NotAbsolute),
             ("https://aap.invalid:80x/v2", NotAbsolute),
