@@ -351,6 +351,7 @@ const fn refused(flaw: Flaw, id: Id<'_>) -> Unreadable<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     const LEAD: &str = r#"{"jsonrpc":"2.0","id":"r1","method":"SendMessage","params":{"tenant":"t","message":{"parts":[{"data":{"type":"lead.submit.request"},"mediaType":"m"},{"data":{"type":"x","type":"y"}}]},"configuration":{"acceptedOutputModes":["a"]}}}"#;
 
@@ -605,5 +606,74 @@ mod tests {
             peek(deep(129).as_bytes()).unwrap_err().refusal,
             Refusal::ParseError
         );
+    }
+
+    /// A name with any of its letters as an escape.
+    fn spelled(name: &str, forms: &[bool]) -> String {
+        name.bytes()
+            .zip(forms.iter().cycle())
+            .map(|(byte, escaped)| match escaped {
+                true => format!("\\u{byte:04x}"),
+                false => char::from(byte).to_string(),
+            })
+            .collect()
+    }
+
+    proptest! {
+        /// The order of the members, their spelling and what stands between them decide nothing.
+        #[test]
+        fn a_request_reads_the_same_however_it_is_written(
+            order in Just(vec![0usize, 1, 2, 3, 4]).prop_shuffle(),
+            forms in prop::collection::vec(any::<bool>(), 1..8),
+            blank in "[ \t\r\n]{0,9}",
+            id in r#"-?(0|[1-9][0-9]{0,40})(\.[0-9]{1,20})?|"[a-z \\\\/é]{0,9}""#,
+        ) {
+            let id = if id.matches('\\').count() % 2 == 0 { id } else { "1".into() };
+            let id = if serde_json::from_str::<serde::de::IgnoredAny>(&id).is_ok() { id } else { "1".into() };
+            let members = [
+                ("jsonrpc", "\"2.0\""),
+                ("id", &*id),
+                ("method", "\"GetTask\""),
+                ("params", r#"{"tenant":"t"}"#),
+                ("other", r#"{"id":7,"jsonrpc":1}"#),
+            ];
+            let text: Vec<_> = order
+                .iter()
+                .map(|at| members[*at])
+                .map(|(name, value)| format!("{blank}\"{}\"{blank}:{blank}{value}{blank}", spelled(name, &forms)))
+                .collect();
+            let body = format!("{blank}{{{}}}{blank}", text.join(","));
+            let envelope = peek(body.as_bytes());
+            prop_assert!(envelope.is_ok(), "{}", body);
+            let envelope = envelope.unwrap();
+            prop_assert_eq!(envelope.id.as_str(), &id);
+            prop_assert_eq!(&*envelope.method, "GetTask");
+            prop_assert_eq!(envelope.tenant.map(Raw::as_str), Some("\"t\""));
+            // The same with any of its members a second time, under any spelling.
+            for (name, value) in &members[..4] {
+                let again = format!("{{\"{}\":{value},{}}}", spelled(name, &forms), text.join(","));
+                let refusal = peek(again.as_bytes()).unwrap_err().refusal;
+                let flaw = if *name == "id" { Flaw::DuplicateId } else { Flaw::DuplicateMember };
+                prop_assert_eq!(refusal, Refusal::InvalidRequest(flaw));
+            }
+        }
+
+        /// A request that is cut anywhere is no JSON.
+        #[test]
+        fn no_part_of_a_request_is_a_request(cut in 0..LEAD.len()) {
+            let unreadable = peek(&LEAD.as_bytes()[..cut]).unwrap_err();
+            prop_assert_eq!(unreadable.refusal, Refusal::ParseError);
+            prop_assert_eq!(unreadable.id, Id::NULL);
+        }
+
+        /// What a response's first bytes tell, more of them never contradict.
+        #[test]
+        fn a_response_never_changes_its_mind(
+            text in r#"\{("(id|error|result|x)":(null|1|"a"|\{"error":1\}),?){0,4}\}?"#, cut in 0usize..80,
+        ) {
+            let whole = is_error_response(text.as_bytes());
+            let early = is_error_response(&text.as_bytes()[..cut.min(text.len())]);
+            prop_assert!(early.is_none() || early == whole, "{:?} then {:?}", early, whole);
+        }
     }
 }

@@ -84,14 +84,16 @@ impl FromStr for ExtensionUri {
         let host_and_port = authority
             .rsplit_once('@')
             .map_or(authority, |(_, host)| host);
-        let host = match host_and_port.rsplit_once(':') {
-            Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
-            _ => host_and_port,
+        let (host, port) = match host_and_port.rsplit_once(':') {
+            Some((host, port)) if !port.ends_with(']') => (host, port),
+            Some(_) | None => (host_and_port, ""),
         };
-        if !scheme_is_valid || host.is_empty() {
+        let host = host.trim_end_matches('.').to_ascii_lowercase();
+        let port_is_valid = port.bytes().all(|byte| byte.is_ascii_digit());
+        let host_is_valid = !host.is_empty() && (host.starts_with('[') || !host.contains(':'));
+        if !scheme_is_valid || !host_is_valid || !port_is_valid {
             return Err(ExtensionError::NotAbsolute);
         }
-        let host = host.trim_end_matches('.').to_ascii_lowercase();
         if host == "invalid" || host.ends_with(".invalid") {
             return Err(ExtensionError::Invalid);
         }
@@ -118,6 +120,7 @@ impl fmt::Display for ExtensionUri {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     const V3: &str = "https://autoagentprotocol.org/extensions/aap/v3.0";
 
@@ -162,8 +165,12 @@ mod tests {
             ("https://aap.example/extensions/Latest?x=1", Latest),
             ("extensions/aap/v3.0", NotAbsolute),
             ("https:///v3", NotAbsolute),
+            ("https://./v3", NotAbsolute),
+            ("https://..:443/v3", NotAbsolute),
             ("", NotAbsolute),
             ("1http://a/b", NotAbsolute),
+            ("https://aap.invalid:80x/v2", NotAbsolute),
+            ("https://aap.invalid:80:80/v2", NotAbsolute),
             ("https://a.example/v1,v2", Character),
             ("https://a.example/ v1", Character),
             ("https://é.example/v1", Character),
@@ -175,8 +182,59 @@ mod tests {
             "https://a.example/latest/v1",
             "https://a.example",
             "http://[::1]:8080/v1",
+            "http://[::1]/v1",
+            "https://a.example:/v1",
+            "https://latest/v1",
+            "https://latest",
+            "https://a.example/v1#/latest",
         ] {
             assert!(good.parse::<ExtensionUri>().is_ok(), "{good}");
+        }
+    }
+
+    proptest! {
+        /// How a list is cut into lines and padded decides nothing; whether the member is there does.
+        #[test]
+        fn lines_are_one_list_and_other_members_do_not_matter(
+            others in prop::collection::vec(r"[a-z:/.0-9\x80-\xff]{0,12}", 0..5),
+            pads in prop::collection::vec("[ \t]{0,2}", 6),
+            breaks in prop::collection::vec(any::<bool>(), 6),
+            at in prop::option::of(0usize..6),
+        ) {
+            let mut members: Vec<&str> = others.iter().map(String::as_str).collect();
+            if let Some(at) = at {
+                members.insert(at.min(others.len()), V3);
+            }
+            let mut lines = vec![String::new()];
+            for ((member, pad), breaks) in members.iter().zip(&pads).zip(&breaks) {
+                match lines.last_mut() {
+                    Some(line) if !breaks => line.push_str(&format!(",{pad}{member}{pad}")),
+                    _ => lines.push(format!("{pad}{member}{pad}")),
+                }
+            }
+            let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+            prop_assert_eq!(listed(&lines), at.is_some(), "{:?}", lines);
+            prop_assert_eq!(listed(&[&lines.join(",")]), at.is_some());
+        }
+
+        /// No byte of the URI can be changed, dropped or doubled.
+        #[test]
+        fn one_byte_makes_another_uri(at in 0..V3.len(), byte in "[!-+\\--~]") {
+            let (before, after) = V3.split_at(at);
+            let (old, rest) = after.split_at(1);
+            let (dropped, doubled) = (format!("{before}{rest}"), format!("{before}{byte}{after}"));
+            let changed = format!("{before}{byte}{rest}");
+            prop_assert!(!listed(&[&dropped]) && !listed(&[&doubled]));
+            prop_assert_eq!(listed(&[&changed]), byte == old);
+        }
+
+        /// What can be pinned is what a list can hold.
+        #[test]
+        fn what_is_pinned_lists_itself(text in "https://[a-z0-9.]{1,9}(:[0-9]{0,5})?(/[!-~]{0,9}){0,2}|\\PC{0,20}") {
+            if let Ok(uri) = text.parse::<ExtensionUri>() {
+                prop_assert!(uri.is_listed([text.as_bytes()]));
+                prop_assert_eq!(uri.value().as_bytes(), text.as_bytes());
+            }
         }
     }
 }

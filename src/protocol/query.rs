@@ -68,6 +68,7 @@ fn hex(digit: u8) -> Option<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn strips_only_the_two_names() {
@@ -87,6 +88,40 @@ mod tests {
             ("", None),
         ] {
             assert_eq!(strip(query).as_deref(), left, "{query:?}");
+        }
+    }
+
+    /// One of the two names, any of its letters in upper case or percent-encoded.
+    fn spelled() -> impl Strategy<Value = String> {
+        let name = prop::sample::select(vec!["a2a-version", "a2a-extensions"]);
+        (name, prop::collection::vec(0..4, 14)).prop_map(|(name, forms)| {
+            let spell = |(byte, form): (u8, &i32)| match form {
+                0 => format!("%{byte:02x}"),
+                1 => format!("%{:02X}", byte.to_ascii_uppercase()),
+                2 => char::from(byte.to_ascii_uppercase()).to_string(),
+                _ => char::from(byte).to_string(),
+            };
+            name.bytes().zip(&forms).map(spell).collect()
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_added_under_the_names_is_removed_and_nothing_else(
+            others in prop::collection::vec("[b-z%=é]{0,6}(=[a2V%&&[^&]]{0,6})?", 0..4),
+            name in spelled(), value in "(=[ -%'-~]{0,8})?", at in 0usize..5,
+        ) {
+            let with = |added: &str| {
+                let mut parameters: Vec<&str> = others.iter().map(String::as_str).collect();
+                parameters.insert(at.min(others.len()), added);
+                parameters.join("&")
+            };
+            let left = strip(&with(&format!("{name}{value}")));
+            prop_assert_eq!(left.as_deref(), Some(&*others.join("&")));
+            prop_assert_eq!(strip(&left.unwrap_or_default()), None);
+            // A longer name is another name.
+            prop_assert_eq!(strip(&with(&format!("{name}s{value}"))), None);
+            prop_assert_eq!(strip(&with(&format!("x{name}{value}"))), None);
         }
     }
 }

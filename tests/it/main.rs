@@ -24,6 +24,7 @@ mod drain;
 mod faults;
 mod flood;
 mod forward;
+mod fuzz;
 mod golden;
 mod ids;
 mod limit;

@@ -175,9 +175,6 @@ fn targets_have_one_meaning() {
         assert_refused(&gateway, &to(target), &[400, 404]);
     }
     assert_eq!(upstream.count(), 0);
-    // A fragment is no part of a target; none travels.
-    assert_eq!(gateway.ask(to("/a2a?x#fragment")).status, 200);
-    assert_eq!(upstream.take().target(), "/a2a?x");
     // Absolute form that agrees with Host is the same as its path.
     for target in ["http://gw.example/a2a?x=1", "http://GW.example:80/a2a?x=1"] {
         assert_eq!(gateway.ask(to(target)).status, 200, "{target}");
