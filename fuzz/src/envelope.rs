@@ -7,12 +7,14 @@
 use std::fmt;
 
 use forecourt::protocol::envelope::is_error_response;
-use forecourt::protocol::json::MAX_DEPTH;
 use forecourt::protocol::raw::Raw;
 use forecourt::protocol::refusal::{Flaw, Refusal};
 use forecourt::protocol::{Id, peek};
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
+
+/// The deepest nesting accepted; the top level is 1.
+const DEEPEST: u32 = 128;
 
 /// How many bytes of a response are looked at.
 const TELLING: usize = 512;
@@ -155,7 +157,7 @@ impl<'b> Request<'b> {
 fn readable(body: &[u8]) -> Option<&str> {
     let text = std::str::from_utf8(body).ok()?;
     serde_json::from_str::<IgnoredAny>(text).ok()?;
-    (depth(text) <= MAX_DEPTH).then_some(text)
+    (depth(text) <= DEEPEST).then_some(text)
 }
 
 fn depth(text: &str) -> u32 {

@@ -78,8 +78,12 @@ fn pinned_uri(text: &str, extensions: &[&[u8]], lines: Vec<&[u8]>) {
         text.bytes()
             .all(|byte| byte.is_ascii_graphic() && byte != b',')
     );
-    let path = text.split(['?', '#']).next().unwrap_or_default();
-    assert!(!path.to_ascii_lowercase().ends_with("/latest"), "{text}");
+    let (host, path) = place(text);
+    assert!(
+        !host.is_empty() && !format!(".{host}").ends_with(".invalid"),
+        "{text}"
+    );
+    assert!(!path.ends_with("/latest"), "{text}");
     assert!(uri.is_listed([text.as_bytes()]), "it lists itself");
     for lines in [extensions, &lines] {
         let joined = lines.join(&b","[..]);
@@ -93,6 +97,21 @@ fn pinned_uri(text: &str, extensions: &[&[u8]], lines: Vec<&[u8]>) {
         let more = [&joined, ",,\t".as_bytes(), text.as_bytes(), b" ,"].concat();
         assert!(uri.is_listed([&*more]), "lost beside others");
     }
+}
+
+/// Host and path of a URI in lower case, without the dots and slashes at their ends.
+fn place(text: &str) -> (String, String) {
+    let text = text.to_ascii_lowercase();
+    let rest = &text[text.find("://").expect("a scheme") + 3..];
+    let rest = &rest[..rest.find(['?', '#']).unwrap_or(rest.len())];
+    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    let host = match host.starts_with('[') {
+        true => host,
+        false => host.split(':').next().unwrap_or_default(),
+    };
+    let (host, path) = (host.trim_end_matches('.'), path.trim_end_matches('/'));
+    (host.to_owned(), path.to_owned())
 }
 
 /// A URI with nothing in it that could be refused.
