@@ -17,7 +17,7 @@ pub mod limiter;
 pub mod quota;
 mod store;
 
-pub use caller::{Caller, Source, Subject, identify};
+pub use caller::{Caller, Source, Subject, identify, repeated};
 pub use clock::{Clock, ManualClock, Moment, SystemClock};
 pub use fields::{Announced, Announcement};
 pub use fingerprint::Fingerprint;

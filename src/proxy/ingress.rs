@@ -31,7 +31,7 @@ use super::reply::Passed;
 use super::respond::{Refused, Stop, respond};
 use super::worker::Worker;
 use super::{admit, fault, reply, strict};
-use crate::limit::{Subject, identify};
+use crate::limit::{Subject, identify, repeated};
 use crate::protocol::refusal::Media;
 use crate::protocol::{Refusal, peek};
 use crate::state::connection::Connection;
@@ -195,6 +195,9 @@ impl<'s> Call<'s, '_> {
     ) -> Result<Passed<'s>, Stop> {
         let endpoint = self.endpoint;
         let client = self.connection.client();
+        if repeated(&self.snapshot.callers, &headers).is_some() {
+            return Err(strict::REPEATED_CALLER.into());
+        }
         let caller = identify(&self.snapshot.callers, &headers, client);
         let subject = Subject::new(&caller, client);
         record.by(caller);

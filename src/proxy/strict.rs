@@ -69,6 +69,7 @@ pub(super) fn inspect<'h, 'u>(
     framing_is_single(head.headers, framing)?;
     connection_takes_nothing_vital(head.headers)?;
     expectation_can_be_met(head.headers)?;
+    credential_is_single(head.headers)?;
     let host = host(head)?;
     let path = head.uri.path();
     path_is_plain(path)?;
@@ -77,6 +78,17 @@ pub(super) fn inspect<'h, 'u>(
         path,
         query: head.uri.query(),
     })
+}
+
+/// The header that names the caller stands twice: two servers could read two callers.
+pub(super) const REPEATED_CALLER: Unfit = bad("the header that names the caller stands twice");
+
+/// `Authorization` is one value (RFC 9110 section 11.6.2), whether or not it names the caller here.
+fn credential_is_single(headers: &HeaderMap) -> Result<(), Unfit> {
+    match headers.get_all(AUTHORIZATION).iter().nth(1) {
+        None => Ok(()),
+        Some(_) => Err(bad("more than one Authorization")),
+    }
 }
 
 fn framing_is_single(headers: &HeaderMap, framing: Framing) -> Result<(), Unfit> {

@@ -258,9 +258,6 @@ fn the_first_source_that_is_present_names_the_caller() {
     assert_eq!(name(&gateway), "address 127.0.0.1");
     assert!(!first(&[("X-Forwarded-For", "203.0.113.9")]));
     assert!(!first(&[("X-Api-Key", " ")]));
-    // Two lines are another key than one of them.
-    assert!(first(&[("X-Api-Key", "a"), ("X-Api-Key", "b")]));
-    assert!(first(&[("X-Api-Key", "a")]));
 }
 
 #[test]
@@ -399,4 +396,29 @@ fn answers_tell_how_the_caller_stands() {
     let answer = asked(&mut client, "/off", &[]);
     assert_eq!(wait(&answer), Some(30_000));
     assert!(!answer.head.has("ratelimit") && !answer.head.has("x-ratelimit-limit"));
+}
+
+#[test]
+fn a_repeated_credential_is_nobody_s() {
+    let upstream = Upstream::recording();
+    let quota = "[quota.q]\nper = \"caller\"\nrate = \"1/min\"";
+    let gateway = gateway(&upstream, quota, "\"q\"");
+    let mut client = gateway.client();
+    assert_eq!(wait(&asked(&mut client, "/a2a", &[KEY])), None);
+    assert!(wait(&asked(&mut client, "/a2a", &[KEY])).is_some());
+    // Another line beside it must not make another caller of the same one.
+    let authorization = ("Authorization", "Bearer a");
+    for fields in [
+        [KEY, OTHER_KEY],
+        [OTHER_KEY, KEY],
+        [KEY, KEY],
+        [KEY, ("x-api-key", "")],
+        [authorization, authorization],
+    ] {
+        let answer = asked(&mut gateway.client(), "/a2a", &fields);
+        assert_eq!(answer.status, 400, "{fields:?}");
+        assert!(answer.closes());
+        assert_eq!(gateway.last_line()["outcome"], "bad_http");
+    }
+    assert_eq!(upstream.count(), 1);
 }
