@@ -22,8 +22,7 @@ pub enum Source {
 
 /// Who is calling, as far as the configured sources say.
 ///
-/// Its `Display` is fit for a log: `address 192.0.2.7`, `x-api-key#1a2b3c4d` or `nobody`, never
-/// the key itself. The eight digits are stable within the process.
+/// Shown by its [`name`](Caller::name), which is fit for a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caller {
     fingerprint: Fingerprint,
@@ -87,16 +86,37 @@ impl Caller {
     }
 }
 
+impl Caller {
+    /// A name fit for a log: `address 192.0.2.7`, `x-api-key#1a2b3c4d` or `nobody`, never the key
+    /// itself. The eight digits are stable within the process.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match &self.known {
+            Known::Header(name) => named(name.as_str(), self.fingerprint.short()),
+            Known::Address(address) => match network(*address) {
+                IpAddr::V4(address) => format!("address {address}"),
+                IpAddr::V6(prefix) => format!("address {prefix}/64"),
+            },
+            Known::No => "nobody".to_owned(),
+        }
+    }
+}
+
+/// `x-api-key#1a2b3c4d`, without the machinery of `fmt`: this is on the path of every request.
+fn named(header: &str, digits: u32) -> String {
+    let mut name = String::with_capacity(header.len() + 9);
+    name.push_str(header);
+    name.push('#');
+    for place in (0..8).rev() {
+        let digit = digits >> (4 * place) & 0xf;
+        name.extend(char::from_digit(digit, 16));
+    }
+    name
+}
+
 impl fmt::Display for Caller {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.known {
-            Known::Header(name) => write!(out, "{name}#{:08x}", self.fingerprint.short()),
-            Known::Address(address) => match network(*address) {
-                IpAddr::V4(address) => write!(out, "address {address}"),
-                IpAddr::V6(prefix) => write!(out, "address {prefix}/64"),
-            },
-            Known::No => out.write_str("nobody"),
-        }
+        out.write_str(&self.name())
     }
 }
 

@@ -4,8 +4,6 @@
 //! a header value that identifies; of a path it takes what stands before the query, which may carry
 //! keys. Text from traffic is cut to a length and escaped.
 
-use std::fmt;
-use std::net::IpAddr;
 use std::time::Duration;
 
 use super::clock::{Rfc3339, Timestamp};
@@ -23,8 +21,6 @@ mod most {
     pub(super) const SKILL: usize = 64;
     pub(super) const USER_AGENT: usize = 128;
     pub(super) const WHY: usize = 256;
-    /// Names from our own configuration.
-    pub(super) const NAME: usize = usize::MAX;
 }
 
 /// One request, when its last byte is out. What is `None` or empty is left out of the line.
@@ -34,8 +30,8 @@ pub struct Line<'a> {
     pub ts: Timestamp,
     /// The id that is also sent upstream and back.
     pub request_id: Option<&'a str>,
-    /// Who connected, by the rules for trusted proxies.
-    pub client_ip: Option<IpAddr>,
+    /// Who connected, by the rules for trusted proxies: an address as text.
+    pub client_ip: Option<&'a str>,
     /// The listener's name.
     pub listener: Option<&'a str>,
     /// `HTTP/1.1`, `HTTP/2.0`.
@@ -51,7 +47,7 @@ pub struct Line<'a> {
     /// The contract's name.
     pub contract: Option<&'a str>,
     /// The caller's loggable name, never the key.
-    pub caller: Option<&'a dyn fmt::Display>,
+    pub caller: Option<&'a str>,
     /// The JSON-RPC method.
     pub rpc_method: Option<&'a [u8]>,
     /// The JSON-RPC id as it stood in the request; the quotes of a string are left out.
@@ -138,19 +134,15 @@ impl Line<'_> {
         let mut line = Object::new(out);
         line.plain("ts", |out| spelled.append(out, self.ts));
         text(&mut line, "request_id", self.request_id, most::REQUEST_ID);
-        if let Some(ip) = &self.client_ip {
-            line.shown("client_ip", ip);
-        }
-        text(&mut line, "listener", self.listener, most::NAME);
-        text(&mut line, "protocol", self.protocol, most::NAME);
+        word(&mut line, "client_ip", self.client_ip);
+        word(&mut line, "listener", self.listener);
+        word(&mut line, "protocol", self.protocol);
         text(&mut line, "method", self.method, most::METHOD);
         text(&mut line, "host", self.host.map(without_user), most::HOST);
         text(&mut line, "path", self.path.map(without_query), most::PATH);
-        text(&mut line, "endpoint", self.endpoint, most::NAME);
-        text(&mut line, "contract", self.contract, most::NAME);
-        if let Some(caller) = self.caller {
-            line.shown("caller", caller);
-        }
+        word(&mut line, "endpoint", self.endpoint);
+        word(&mut line, "contract", self.contract);
+        word(&mut line, "caller", self.caller);
         bytes(&mut line, "rpc_method", self.rpc_method, most::RPC_METHOD);
         let rpc_id = self.rpc_id.map(without_quotes);
         bytes(&mut line, "rpc_id", rpc_id, most::RPC_ID);
@@ -162,9 +154,9 @@ impl Line<'_> {
         if let Some(code) = self.rpc_code {
             line.signed("rpc_code", code);
         }
-        text(&mut line, "outcome", Some(self.outcome.label()), most::NAME);
-        text(&mut line, "error_id", self.error_id, most::NAME);
-        text(&mut line, "quota", self.quota, most::NAME);
+        word(&mut line, "outcome", Some(self.outcome.label()));
+        word(&mut line, "error_id", self.error_id);
+        word(&mut line, "quota", self.quota);
         if let Some(wait) = self.retry_after_ms {
             line.number("retry_after_ms", wait);
         }
@@ -175,7 +167,7 @@ impl Line<'_> {
             line.flag("stripped_query");
         }
         text(&mut line, "why", self.why, most::WHY);
-        text(&mut line, "upstream", self.upstream, most::NAME);
+        word(&mut line, "upstream", self.upstream);
         line.number("bytes_in", self.bytes_in);
         line.number("bytes_out", self.bytes_out);
         line.millis("duration_ms", self.duration);
@@ -185,6 +177,14 @@ impl Line<'_> {
         bytes(&mut line, "user_agent", self.user_agent, most::USER_AGENT);
         line.number("generation", self.generation);
         line.close();
+    }
+}
+
+/// A configured name, a constant or a token: the configuration and the HTTP parser let nothing into
+/// them that JSON would have to escape.
+fn word(line: &mut Object<'_>, key: &'static str, value: Option<&str>) {
+    if let Some(value) = value {
+        line.word(key, value);
     }
 }
 
@@ -223,7 +223,7 @@ mod tests {
     fn full(text: &str) -> Line<'_> {
         Line {
             request_id: Some(text),
-            client_ip: Some([192, 0, 2, 7].into()),
+            client_ip: Some("192.0.2.7"),
             listener: Some("public"),
             protocol: Some("HTTP/1.1"),
             method: Some("POST"),
@@ -231,7 +231,7 @@ mod tests {
             path: Some("/a2a?key=secret"),
             endpoint: Some("lakeside"),
             contract: Some("aap/3.0"),
-            caller: Some(&"x-api-key#1a2b3c4d"),
+            caller: Some("x-api-key#1a2b3c4d"),
             rpc_method: Some(b"SendMessage"),
             rpc_id: Some(b"\"req-1\""),
             skill: Some(b"lead.submit"),

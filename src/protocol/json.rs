@@ -41,9 +41,16 @@ impl<'a> Scanner<'a> {
     ///
     /// # Errors
     /// The text ends here.
+    #[inline]
     pub fn peek(&mut self) -> Scan<u8> {
-        self.white_space();
-        self.bytes.get(self.at).copied().ok_or(Malformed)
+        match self.here() {
+            // Most values follow what was before them at once.
+            Some(byte) if byte > b' ' => Ok(byte),
+            _ => {
+                self.white_space();
+                self.here().ok_or(Malformed)
+            }
+        }
     }
 
     /// Requires that nothing but white space follows.
@@ -66,11 +73,12 @@ impl<'a> Scanner<'a> {
     /// Not an object, or malformed.
     pub fn object(&mut self, mut each: impl FnMut(&mut Self, &str) -> Scan<()>) -> Scan<()> {
         self.open(b'{')?;
-        if self.peek()? == b'}' {
+        let mut next = self.peek()?;
+        if next == b'}' {
             return self.close();
         }
         loop {
-            if self.peek()? != b'"' {
+            if next != b'"' {
                 return Err(Malformed);
             }
             let start = self.at;
@@ -89,6 +97,7 @@ impl<'a> Scanner<'a> {
                 b'}' => return self.close(),
                 _ => return Err(Malformed),
             }
+            next = self.peek()?;
         }
     }
 
@@ -127,8 +136,11 @@ impl<'a> Scanner<'a> {
         loop {
             // A value is due.
             match self.peek()? {
+                b'"' => {
+                    self.string()?;
+                }
                 b'{' => {
-                    self.open(b'{')?;
+                    self.enter()?;
                     objects = objects << 1 | 1;
                     if self.peek()? != b'}' {
                         self.name()?;
@@ -136,13 +148,16 @@ impl<'a> Scanner<'a> {
                     }
                 }
                 b'[' => {
-                    self.open(b'[')?;
+                    self.enter()?;
                     objects <<= 1;
                     if self.peek()? != b']' {
                         continue;
                     }
                 }
-                _ => self.scalar()?,
+                b't' => self.literal(b"true")?,
+                b'f' => self.literal(b"false")?,
+                b'n' => self.literal(b"null")?,
+                _ => self.number()?,
             }
             // A value, or an empty container's opening, is done: what follows it?
             loop {
@@ -157,9 +172,6 @@ impl<'a> Scanner<'a> {
                     }
                     (b',', true) => {
                         self.at += 1;
-                        if self.peek()? != b'"' {
-                            return Err(Malformed);
-                        }
                         self.name()?;
                         break;
                     }
@@ -179,16 +191,6 @@ impl<'a> Scanner<'a> {
         }
         self.string()?;
         self.expect(b':')
-    }
-
-    fn scalar(&mut self) -> Scan<()> {
-        match self.peek()? {
-            b'"' => self.string().map(|_| ()),
-            b't' => self.literal(b"true"),
-            b'f' => self.literal(b"false"),
-            b'n' => self.literal(b"null"),
-            _ => self.number(),
-        }
     }
 
     fn literal(&mut self, word: &[u8]) -> Scan<()> {
@@ -272,7 +274,15 @@ impl<'a> Scanner<'a> {
     }
 
     fn open(&mut self, bracket: u8) -> Scan<()> {
-        self.expect(bracket)?;
+        if self.peek()? != bracket {
+            return Err(Malformed);
+        }
+        self.enter()
+    }
+
+    /// Goes past the bracket that stands here.
+    fn enter(&mut self) -> Scan<()> {
+        self.at += 1;
         self.depth += 1;
         if self.depth > MAX_DEPTH {
             Err(Malformed)
@@ -296,6 +306,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
+    #[inline]
     fn here(&self) -> Option<u8> {
         self.bytes.get(self.at).copied()
     }

@@ -277,6 +277,7 @@ impl Drop for Record {
             .as_ref()
             .and_then(|made| made.error_id)
             .map(|id| id.hyphenated().to_string());
+        let caller = self.caller.as_ref().map(Caller::name);
         let normalized = match (self.fills_version, self.fills_extensions) {
             (false, false) => &[][..],
             (true, false) => &["a2a-version"],
@@ -286,7 +287,7 @@ impl Drop for Record {
         let [rpc_method, rpc_id, skill] = self.rpc.parts();
         let mut line = Line::new(self.ts, self.outcome);
         line.request_id = self.request_id.to_str().ok();
-        line.client_ip = Some(self.connection.client());
+        line.client_ip = self.connection.forwarded_for.to_str().ok();
         line.listener = Some(&self.connection.listener);
         line.protocol = Some(protocol(self.version));
         line.method = Some(self.method.as_str());
@@ -294,7 +295,7 @@ impl Drop for Record {
         line.path = Some(self.uri.path());
         line.endpoint = endpoint.map(|endpoint| &*endpoint.name);
         line.contract = endpoint.map(|endpoint| &*endpoint.pin(self.pin).contract.name);
-        line.caller = self.caller.as_ref().map(|caller| caller as _);
+        line.caller = caller.as_deref();
         line.rpc_method = rpc_method;
         line.rpc_id = rpc_id;
         line.skill = skill;

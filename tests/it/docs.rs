@@ -168,7 +168,7 @@ fn the_access_log_table_is_the_fields_of_a_line() {
     let line = Line {
         ts: Timestamp::UNIX_EPOCH,
         request_id: Some("r"),
-        client_ip: Some([192, 0, 2, 7].into()),
+        client_ip: Some("192.0.2.7"),
         listener: Some("public"),
         protocol: Some("HTTP/1.1"),
         method: Some("POST"),
@@ -176,7 +176,7 @@ fn the_access_log_table_is_the_fields_of_a_line() {
         path: Some("/"),
         endpoint: Some("e"),
         contract: Some("c"),
-        caller: Some(&"nobody"),
+        caller: Some("nobody"),
         rpc_method: Some(b"m"),
         rpc_id: Some(b"1"),
         skill: Some(b"s"),
