@@ -10,6 +10,10 @@ use forecourt::limit::{
 };
 use http::HeaderMap;
 
+use crate::support::call::call;
+use crate::support::gateway::dealer_with;
+use crate::support::{Gateway, Post, Upstream};
+
 const ONE: NonZeroU32 = NonZeroU32::MIN;
 const STRANGERS: u32 = 2_000_000;
 /// Addresses that no stranger has.
@@ -86,4 +90,30 @@ fn two_million_strange_keys() {
     // The known caller earned exactly one call in that minute.
     assert!(is_admitted(&limiter, &quotas, &known));
     assert!(!is_admitted(&limiter, &quotas, &known));
+}
+
+#[test]
+fn a_full_table_shows_on_the_metrics() {
+    let upstream = Upstream::recording();
+    let gateway = Gateway::start(&format!(
+        "[limits]\nlimiter_keys = 64\n[callers]\nidentify = [\"header:x-api-key\", \"address\"]\n\
+         [quota.q]\nper = \"caller\"\nrate = \"1/min\"\nburst = 2\n{}",
+        dealer_with(&upstream, "", "quotas = [\"q\"]")
+    ));
+    let ask = |key: &str| {
+        let post = Post::to("/a2a").field("X-Api-Key", key).body(call("1"));
+        gateway.ask(post.bytes()).text().contains("RATE_LIMITED")
+    };
+    assert!(!ask("known"));
+    assert_eq!(gateway.series("forecourt_ratelimit_overflow_total"), 0.0);
+    let refused = (0..300).filter(|number| ask(&number.to_string())).count();
+    let keys = gateway.series("forecourt_ratelimit_keys");
+    let overflowed = gateway.series("forecourt_ratelimit_overflow_total");
+    // 64 buckets of strangers and the one they share; beyond them two calls fit into that one.
+    assert!((60.0..=65.0).contains(&keys), "{keys} keys");
+    assert!(overflowed >= 300.0 - 64.0, "{overflowed}");
+    assert_eq!(refused as f64, overflowed - 2.0);
+    // The known caller has its own second call, and no third.
+    assert!(!ask("known"));
+    assert!(ask("known"));
 }
