@@ -247,7 +247,7 @@ fn the_project_speaks_of_itself_alone() {
     // Names of places and tools that belong to no reader of these pages.
     for page in pages() {
         let text = fs::read_to_string(&page).unwrap();
-        for word in ["/work/", "/root/", "/tmp/", "TODO", "FIXME"] {
+        for word in ["/home/", "/root/", "/tmp/", "TODO", "FIXME"] {
             assert!(!text.contains(word), "{} says {word}", page.display());
         }
     }
