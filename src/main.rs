@@ -129,7 +129,7 @@ fn run(file: PathBuf) -> ExitCode {
         Ok(runtime) => runtime.block_on(serve(options)),
         Err(error) => Err(StartError::Thread(error)),
     };
-    match served {
+    let code = match served {
         Ok(()) => ExitCode::SUCCESS,
         Err(StartError::Config(problems)) => {
             eprintln!("{problems}");
@@ -139,7 +139,9 @@ fn run(file: PathBuf) -> ExitCode {
             tracing::error!("{error}");
             ExitCode::FAILURE
         }
-    }
+    };
+    app::flush_log();
+    code
 }
 
 /// Serves until told to stop: SIGHUP reloads, SIGTERM and SIGINT drain, a second one cuts.

@@ -116,6 +116,11 @@ pub fn install_log(settings: &Settings) -> Result<log::Level, log::Problem> {
     log::install(settings.log.level.name(), format)
 }
 
+/// Writes out the diagnostics that wait, within half a second. The last thing a process does.
+pub fn flush_log() {
+    log::flush(std::time::Duration::from_millis(500));
+}
+
 /// A running gateway.
 pub struct Gateway {
     reloader: Arc<Reloader>,

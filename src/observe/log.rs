@@ -1,11 +1,17 @@
 //! Decides how diagnostics leave the process: to stderr, as text or JSON, from a level on.
 //!
 //! This is for what the gateway has to say about itself; requests go to the access log. It is set
-//! up once, by `main`. The level can be changed while running and the rest cannot.
+//! up once, by `main`. The level can be changed while running and the rest cannot. Must never wait
+//! for whoever reads stderr: one thread writes, and lines are lost before a worker stands still.
 
 use std::fmt;
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal, Write};
 use std::str::FromStr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, OnceLock};
+use std::thread;
+use std::time::Duration;
 
 use thiserror::Error;
 use tracing::Subscriber;
@@ -13,6 +19,12 @@ use tracing::level_filters::LevelFilter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Registry, fmt as layer, reload};
+
+/// How many lines may wait for whoever reads stderr.
+const WAITING: usize = 1024;
+
+/// The way to stderr of this process.
+static STDERR: OnceLock<Aside> = OnceLock::new();
 
 /// How a diagnostic is spelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +46,9 @@ pub enum Problem {
         /// What is wrong with it.
         why: String,
     },
+    /// The thread that writes did not start.
+    #[error("the log cannot be written: {0}")]
+    Thread(io::Error),
     /// They were set up before.
     #[error("the log is already set up")]
     Installed,
@@ -78,25 +93,102 @@ impl fmt::Debug for Level {
 /// [`Problem::Level`] if the level cannot be read, [`Problem::Installed`] if this was called before;
 /// nothing changes then, so a test may call it.
 pub fn install(level: &str, format: Format) -> Result<Level, Problem> {
-    let (subscriber, level) = build(level, format)?;
+    let aside = Aside::start(io::stderr()).map_err(Problem::Thread)?;
+    let (subscriber, level) = build(level, format, aside.clone())?;
     subscriber.try_init().map_err(|_taken| Problem::Installed)?;
+    let _ = STDERR.set(aside);
     Ok(level)
+}
+
+/// Waits until what was said has been written, for `limit` at most. Call it before the process
+/// ends.
+pub fn flush(limit: Duration) {
+    if let Some(aside) = STDERR.get() {
+        Aside::flush(aside, limit);
+    }
+}
+
+/// Lines on their way to a thread of their own.
+#[derive(Clone)]
+struct Aside {
+    lines: SyncSender<Item>,
+    lost: Arc<AtomicU64>,
+}
+
+enum Item {
+    Line(Vec<u8>),
+    /// Everything before this is written when it is dropped.
+    Mark(#[expect(dead_code, reason = "dropping it is the message")] SyncSender<()>),
+}
+
+impl Aside {
+    fn start(sink: impl Write + Send + 'static) -> io::Result<Self> {
+        let (lines, waiting) = sync_channel(WAITING);
+        let lost = Arc::new(AtomicU64::new(0));
+        let told = Arc::clone(&lost);
+        thread::Builder::new()
+            .name("diagnostics".into())
+            .spawn(move || write(&waiting, sink, &told))?;
+        Ok(Self { lines, lost })
+    }
+
+    fn flush(&self, limit: Duration) {
+        let (mark, passed) = sync_channel(0);
+        if self.lines.try_send(Item::Mark(mark)).is_ok() {
+            // An error either way: the mark was dropped, or the time is over.
+            let _ = passed.recv_timeout(limit);
+        }
+    }
+}
+
+impl Write for Aside {
+    /// A line comes in one piece.
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        if self.lines.try_send(Item::Line(line.to_vec())).is_err() {
+            self.lost.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The writing thread's whole life.
+fn write(waiting: &Receiver<Item>, mut sink: impl Write, lost: &AtomicU64) {
+    let mut told = 0;
+    while let Ok(first) = waiting.recv() {
+        for item in std::iter::once(first).chain(waiting.try_iter()) {
+            if let Item::Line(line) = item {
+                // There is nobody to tell.
+                let _ = sink.write_all(&line);
+            }
+        }
+        // Only now is there room to say so.
+        let total = lost.load(Ordering::Relaxed);
+        if total > told {
+            told = total;
+            tracing::warn!(total, "diagnostics were lost: stderr took none");
+        }
+    }
 }
 
 fn build(
     level: &str,
     format: Format,
+    aside: Aside,
 ) -> Result<(impl Subscriber + Send + Sync + use<>, Level), Problem> {
     let (filter, handle) = reload::Layer::new(parse(level)?);
     let (text, json) = match format {
         Format::Text => {
             let colour = std::io::stderr().is_terminal();
-            let text = layer::layer().with_writer(std::io::stderr);
+            let text = layer::layer().with_writer(move || aside.clone());
             (Some(text.with_ansi(colour)), None)
         }
         Format::Json => {
             let json = layer::layer().json().flatten_event(true);
-            (None, Some(json.with_writer(std::io::stderr)))
+            (None, Some(json.with_writer(move || aside.clone())))
         }
     };
     let subscriber = Registry::default().with(filter).with(text).with(json);
@@ -124,7 +216,8 @@ mod tests {
 
     #[test]
     fn the_level_can_be_changed_and_a_bad_one_changes_nothing() {
-        let (subscriber, level) = build("info", Format::Json).unwrap();
+        let aside = Aside::start(io::sink()).unwrap();
+        let (subscriber, level) = build("info", Format::Json, aside).unwrap();
         let shown = || level.0.with_current(EnvFilter::max_level_hint).unwrap();
         assert_eq!(shown(), Some(LevelFilter::INFO));
         level.replace("warn,forecourt=debug").unwrap();
@@ -155,5 +248,40 @@ mod tests {
         let second = install("off", Format::Json);
         assert!(matches!(second, Err(Problem::Installed)));
         tracing::error!("not shown");
+    }
+
+    /// Takes nothing until it is let go.
+    struct Blocked(Receiver<()>, Arc<AtomicU64>);
+
+    impl Write for Blocked {
+        fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+            let _ = self.0.recv();
+            self.1.fetch_add(1, Ordering::Relaxed);
+            Ok(line.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn nobody_waits_for_the_reader_of_stderr() {
+        let (let_go, blocked) = sync_channel(0);
+        let written = Arc::new(AtomicU64::new(0));
+        let mut aside = Aside::start(Blocked(blocked, Arc::clone(&written))).unwrap();
+        let all = 3 * WAITING;
+        for _ in 0..all {
+            aside.write_all(b"line\n").unwrap();
+        }
+        Aside::flush(&aside, Duration::from_millis(1));
+        let lost = aside.lost.load(Ordering::Relaxed);
+        assert!(lost > 0);
+        drop(let_go);
+        // The queue may have been too full to be marked before.
+        while written.load(Ordering::Relaxed) + lost < all as u64 {
+            thread::yield_now();
+        }
+        assert_eq!(written.load(Ordering::Relaxed) + lost, all as u64);
     }
 }

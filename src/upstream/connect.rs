@@ -17,11 +17,12 @@ use super::fault::{Cause, Fault};
 /// Opens a connection within `limit`, name resolution included.
 ///
 /// # Errors
-/// `Unreachable` or `ConnectTimeout`; nothing was sent.
+/// `Unreachable`, `ConnectTimeout`, or `NoCapacity` where we ran out of descriptors, ports or
+/// memory; nothing was sent.
 pub(super) async fn connect(host: &str, port: u16, limit: Duration) -> Result<TcpStream, Fault> {
     match timeout(limit, open(host, port)).await {
         Ok(Ok(stream)) => Ok(stream),
-        Ok(Err(error)) => Err(Fault::unsent(Cause::Unreachable).because(error)),
+        Ok(Err(error)) => Err(Fault::unsent(cause(&error)).because(error)),
         Err(_) => Err(Fault::unsent(Cause::ConnectTimeout)),
     }
 }
@@ -46,4 +47,47 @@ async fn open_address(address: SocketAddr) -> io::Result<TcpStream> {
     let keepalive = TcpKeepalive::new().with_time(Duration::from_secs(60));
     SockRef::from(&stream).set_tcp_keepalive(&keepalive)?;
     Ok(stream)
+}
+
+/// Whether a failed connection is the upstream's fault or our own want.
+fn cause(error: &io::Error) -> Cause {
+    // What `ErrorKind` does not tell apart; the same numbers on every Unix.
+    const ENFILE: i32 = 23;
+    const EMFILE: i32 = 24;
+    let is_want = matches!(error.raw_os_error(), Some(ENFILE | EMFILE))
+        // No local port is left, or no memory for a socket.
+        || matches!(
+            error.kind(),
+            io::ErrorKind::AddrNotAvailable | io::ErrorKind::OutOfMemory
+        );
+    if is_want {
+        Cause::NoCapacity
+    } else {
+        Cause::Unreachable
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn want_of_our_own_is_not_the_upstreams_fault() {
+        let of_system = io::Error::from_raw_os_error;
+        let of_kind = |kind: io::ErrorKind| io::Error::from(kind);
+        for (error, expected) in [
+            (of_system(23), Cause::NoCapacity),
+            (of_system(24), Cause::NoCapacity),
+            (of_kind(io::ErrorKind::AddrNotAvailable), Cause::NoCapacity),
+            (of_kind(io::ErrorKind::OutOfMemory), Cause::NoCapacity),
+            (
+                of_kind(io::ErrorKind::ConnectionRefused),
+                Cause::Unreachable,
+            ),
+            (of_kind(io::ErrorKind::HostUnreachable), Cause::Unreachable),
+            (of_kind(io::ErrorKind::NotFound), Cause::Unreachable),
+        ] {
+            assert_eq!(cause(&error), expected, "{error}");
+        }
+    }
 }
