@@ -244,6 +244,7 @@ impl Gateway {
     pub async fn drain(&self, hurry: impl Future<Output = ()>) {
         let shutdown = self.reloader.live().load().settings.shutdown.clone();
         self.readiness.set_ready(false);
+        self.drain.advance(Stage::Leaving);
         tracing::info!(delay = ?shutdown.delay, timeout = ?shutdown.timeout, "draining");
         let orderly = async {
             tokio::time::sleep(shutdown.delay).await;

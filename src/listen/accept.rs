@@ -1,8 +1,9 @@
 //! Decides which connections are taken and how long each lives.
 //!
 //! Over the connection limit a client gets 503 and is closed. An accept error that concerns the
-//! process (no descriptors left) pauses accepting for a moment, so that it does not spin. A
-//! connection being drained finishes the request it carries and announces `Connection: close`.
+//! process (no descriptors left) pauses accepting for a moment, so that it does not spin. From the
+//! first moment of a shutdown on, each answer announces `Connection: close`; a connection being
+//! drained finishes the request it carries, and one that was just made has a moment for its first.
 
 use std::cell::Cell;
 use std::convert::Infallible;
@@ -15,6 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use http::header::{CONNECTION, HeaderValue};
 use http::{Request, Response};
 use http_body::Body;
 use hyper::body::Incoming;
@@ -28,15 +30,20 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tower::Service;
+use tower::util::MapResponse;
 
 use super::drain::{Draining, Stage};
 use super::watched::{Deadlines, Watched};
 use crate::observe::EndpointMeters;
 use crate::protocol::Outcome;
-use crate::state::connection::Connection;
+use crate::state::connection::{Connection, Phase};
 
 /// How long accepting pauses when the process is out of descriptors or memory.
 const BACKOFF: Duration = Duration::from_millis(100);
+
+/// How long a new connection has for its first request although the gateway drains: its client
+/// could not know.
+const GRACE: Duration = Duration::from_millis(250);
 
 /// How many header lines hyper reads without allocating for them.
 const INLINE_HEADERS: usize = 100;
@@ -101,6 +108,39 @@ where
     } = acceptor;
     let listener = TcpListener::from_std(listener)?;
     let served = Rc::new(Served::default());
+    let drain = draining.clone();
+    let admit = |socket: TcpStream, peer: SocketAddr| {
+        let limits = limits();
+        let Some(place) = Place::take(&open, limits.connections, &connections) else {
+            refused.inc();
+            turn_away(&socket);
+            return;
+        };
+        if let Err(error) = prepare(&socket) {
+            tracing::debug!(%error, "client connection unusable");
+            return;
+        }
+        let connection = Rc::new(Connection::new(
+            peer,
+            Rc::clone(&name),
+            "http",
+            Instant::now(),
+        ));
+        let service = make(Rc::clone(&connection));
+        let task = one(
+            socket,
+            connection,
+            limits,
+            service,
+            drain.clone(),
+            unreadable.clone(),
+        );
+        let ticket = served.enter();
+        tokio::task::spawn_local(async move {
+            task.await;
+            drop((place, ticket));
+        });
+    };
     let mut stop = draining.clone();
     let mut stopping = pin!(stop.reached(Stage::Draining));
     loop {
@@ -118,38 +158,12 @@ where
                 continue;
             }
         };
-        let limits = limits();
-        let Some(place) = Place::take(&open, limits.connections, &connections) else {
-            refused.inc();
-            turn_away(&socket);
-            continue;
-        };
-        if let Err(error) = prepare(&socket) {
-            tracing::debug!(%error, "client connection unusable");
-            continue;
-        }
-        let connection = Rc::new(Connection::new(
-            peer,
-            Rc::clone(&name),
-            "http",
-            Instant::now(),
-        ));
-        let service = make(Rc::clone(&connection));
-        let task = one(
-            socket,
-            connection,
-            limits,
-            service,
-            draining.clone(),
-            unreadable.clone(),
-        );
-        let ticket = served.enter();
-        tokio::task::spawn_local(async move {
-            task.await;
-            drop((place, ticket));
-        });
+        admit(socket, peer);
     }
-    drop(listener);
+    // Whoever is in the queue has been answered by the system already.
+    for (socket, peer) in queued(listener) {
+        admit(socket, peer);
+    }
     tokio::select! {
         () = served.all_done() => {}
         () = draining.reached(Stage::Stopped) => {}
@@ -172,11 +186,12 @@ async fn one<S, B>(
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
     let peer: SocketAddr = connection.peer;
+    let accepted = connection.since();
     let deadlines = Deadlines {
         head: limits.header_timeout,
         idle: limits.idle_timeout,
     };
-    let io = TokioIo::new(Watched::new(socket, connection, deadlines));
+    let io = TokioIo::new(Watched::new(socket, Rc::clone(&connection), deadlines));
     let mut builder = http1::Builder::new();
     builder
         .timer(TokioTimer::new())
@@ -187,25 +202,79 @@ async fn one<S, B>(
     if limits.header_count != INLINE_HEADERS {
         builder.max_headers(limits.header_count);
     }
+    let is_leaving = Rc::new(Cell::new(false));
+    let service = closing(service, Rc::clone(&is_leaving));
     let mut serving = pin!(builder.serve_connection(io, TowerToHyperService::new(service)));
-    let ended = tokio::select! {
-        biased;
-        ended = &mut serving => ended,
-        () = draining.reached(Stage::Draining) => {
-            serving.as_mut().graceful_shutdown();
+    let ended = 'ended: {
+        for stage in [Stage::Leaving, Stage::Draining, Stage::Stopped] {
             tokio::select! {
                 biased;
-                ended = &mut serving => ended,
-                () = draining.reached(Stage::Stopped) => return,
+                ended = &mut serving => break 'ended ended,
+                () = draining.reached(stage) => {}
+            }
+            match stage {
+                Stage::Serving => {}
+                Stage::Leaving => is_leaving.set(true),
+                Stage::Draining => {
+                    tokio::select! {
+                        biased;
+                        ended = &mut serving => break 'ended ended,
+                        () = tokio::time::sleep_until(accepted + GRACE) => {}
+                    }
+                    serving.as_mut().graceful_shutdown();
+                }
+                Stage::Stopped => return,
             }
         }
+        return;
     };
     if let Err(error) = ended {
-        if error.is_parse() || error.is_timeout() {
+        if error.is_parse() || is_slow(&error, connection.phase()) {
             unreadable.ended(Outcome::BadHttp, Duration::ZERO);
         }
         tracing::debug!(%error, %peer, "client connection ended");
     }
+}
+
+/// The same service, whose answers end their connection once the gateway leaves.
+fn closing<S, B>(
+    service: S,
+    is_leaving: Rc<Cell<bool>>,
+) -> impl Service<
+    Request<Incoming>,
+    Response = Response<B>,
+    Error = Infallible,
+    Future = impl Future<Output = Result<Response<B>, Infallible>> + 'static,
+> + Clone
++ 'static
+where
+    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Clone + 'static,
+    S::Future: 'static,
+    B: 'static,
+{
+    MapResponse::new(service, move |mut answer: Response<B>| {
+        if is_leaving.get() {
+            let close = HeaderValue::from_static("close");
+            answer.headers_mut().insert(CONNECTION, close);
+        }
+        answer
+    })
+}
+
+/// Whether a connection ended because its request head was not complete in time.
+fn is_slow(error: &hyper::Error, phase: Phase) -> bool {
+    let cause = error.source().and_then(|it| it.downcast_ref::<io::Error>());
+    phase == Phase::Head && cause.is_some_and(|it| it.kind() == io::ErrorKind::TimedOut)
+}
+
+/// The connections that a listener has made and not given out; closes it.
+fn queued(listener: TcpListener) -> impl Iterator<Item = (TcpStream, SocketAddr)> {
+    let listener = listener.into_std().ok();
+    std::iter::from_fn(move || {
+        let (socket, peer) = listener.as_ref()?.accept().ok()?;
+        socket.set_nonblocking(true).ok()?;
+        Some((TcpStream::from_std(socket).ok()?, peer))
+    })
 }
 
 /// Whether an accept error is about the connection that was to be accepted, not about us.

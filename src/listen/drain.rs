@@ -1,7 +1,7 @@
 //! Decides the order in which the gateway stops, and tells every thread.
 //!
-//! Serving, then draining (no new connections; what is in flight may finish), then stopped (what is
-//! left is cut). The stages only move forward.
+//! Serving, then leaving (every answer closes its connection), then draining (no new connections;
+//! what is in flight may finish), then stopped (what is left is cut). The stages only move forward.
 
 use tokio::sync::watch;
 
@@ -10,6 +10,8 @@ use tokio::sync::watch;
 pub enum Stage {
     /// Connections are accepted.
     Serving,
+    /// Connections are still accepted, and each answer announces that its connection ends.
+    Leaving,
     /// Listeners are closed, connections end after the request they carry.
     Draining,
     /// Connections are cut.

@@ -89,6 +89,67 @@ fn in_order() {
 }
 
 #[test]
+fn from_the_first_moment_each_answer_ends_its_connection() {
+    let upstream = Upstream::recording();
+    let gateway = Gateway::start_whole(&shutdown("20s", "1s", &upstream));
+    let forwarded = post(call("1"));
+    let refused = Post::to("/a2a").field("A2A-Version", "9.9").body(call("2"));
+    let (mut kept, mut other) = (gateway.client(), gateway.client());
+    assert!(!kept.ask(&forwarded).closes());
+    assert!(!other.ask(refused.bytes()).closes());
+    std::thread::scope(|scope| {
+        let (hurry, hurried) = tokio::sync::oneshot::channel::<()>();
+        let gateway = &gateway;
+        let draining = scope.spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .unwrap();
+            runtime.block_on(gateway.inner.drain(async move {
+                let _ = hurried.await;
+            }));
+        });
+        wait_until("leaving", || gateway.ask(refused.bytes()).closes());
+        for (client, bytes) in [
+            (&mut kept, &forwarded[..]),
+            (&mut other, &refused.bytes()[..]),
+        ] {
+            let answer = client.ask(bytes);
+            assert_eq!((answer.status, answer.closes()), (200, true));
+            assert!(client.is_closed());
+        }
+        // A new connection is still let in, and told the same.
+        let answer = gateway.ask(&forwarded);
+        assert_eq!((answer.status, answer.closes()), (200, true));
+        hurry.send(()).unwrap();
+        draining.join().unwrap();
+    });
+}
+
+#[test]
+fn whoever_connected_before_the_listener_closed_is_answered() {
+    const CLIENTS: usize = 60;
+    for _ in 0..5 {
+        let upstream = Upstream::recording();
+        let gateway = Gateway::start_whole(&shutdown("0s", "20s", &upstream));
+        let mut clients: Vec<Client> = Vec::with_capacity(CLIENTS);
+        for _ in 0..CLIENTS {
+            let mut client = gateway.client();
+            client.send(post(call("1")));
+            clients.push(client);
+        }
+        std::thread::scope(|scope| {
+            // Some of them still stand in the queue of the listener.
+            let draining = scope.spawn(|| drain(&gateway));
+            for client in &mut clients {
+                assert_eq!(client.answer().status, 200);
+            }
+            draining.join().unwrap();
+        });
+    }
+}
+
+#[test]
 fn a_stream_is_cut_at_the_timeout_and_looks_cut() {
     let upstream = Upstream::manual();
     let gateway = Gateway::start_whole(&shutdown("0s", "200ms", &upstream));

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::support::call::{call, post};
 use crate::support::gateway::dealer;
-use crate::support::{Gateway, Post, Upstream, Watch};
+use crate::support::{Gateway, Post, Upstream, Watch, wait_until};
 
 /// What would be a second request if an attacker's framing were believed.
 const SMUGGLED: &str = "POST /a2a HTTP/1.1\r\nHost: gw\r\nContent-Type: application/json\r\nContent-Length: 46\r\nX-Smuggled: 1\r\n\r\n{\"jsonrpc\":\"2.0\",\"id\":\"s\",\"method\":\"Smuggled\"}";
@@ -455,10 +455,13 @@ fn slow_and_silent_clients_are_closed() {
         assert!(watch.elapsed() < crate::support::PATIENCE);
         crate::support::wait::elapse(std::time::Duration::from_millis(5));
     }
-    // Between requests.
+    // The two that had begun.
+    wait_until("counted", || gateway.ended_at("", "bad_http") >= 2.0);
+    // Between requests, which is nobody's fault.
     let mut client = gateway.client();
     assert_eq!(client.ask(post(call("1"))).status, 200);
     assert!(client.is_closed());
+    assert_eq!(gateway.ended_at("", "bad_http"), 2.0);
 }
 
 #[test]
