@@ -119,8 +119,15 @@ fn run(file: PathBuf) -> ExitCode {
         eprintln!("{problem}");
         return ExitCode::FAILURE;
     }
-    if let Err(error) = rlimit::increase_nofile_limit(u64::MAX) {
-        tracing::warn!(%error, "cannot raise the limit of open files");
+    let sockets = settings.most_sockets();
+    match rlimit::increase_nofile_limit(u64::MAX) {
+        Ok(limit) if usize::try_from(limit).is_ok_and(|it| it < sockets) => tracing::warn!(
+            limit,
+            sockets,
+            "the limit of open files is below [limits] connections plus max_connections of all upstreams"
+        ),
+        Ok(_) => {}
+        Err(error) => tracing::warn!(%error, "cannot raise the limit of open files"),
     }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

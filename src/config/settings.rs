@@ -57,6 +57,13 @@ impl Settings {
         self.unserved.clone()
     }
 
+    /// How many sockets serving may hold at once, to callers and to upstreams.
+    #[must_use]
+    pub fn most_sockets(&self) -> usize {
+        let to_upstreams = self.upstreams.iter().map(|it| it.max_connections);
+        to_upstreams.fold(self.limits.connections, usize::saturating_add)
+    }
+
     /// Whether serving `next` would be no different. Warnings do not count: they name lines, which
     /// a comment moves.
     #[must_use]

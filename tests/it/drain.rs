@@ -228,6 +228,19 @@ fn the_process_ends_well_on_sigterm() {
 }
 
 #[test]
+fn too_few_open_files_are_told_at_the_start() {
+    let upstream = Upstream::manual();
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("forecourt.toml");
+    // More than any system grants.
+    let many = "[limits]\nconnections = 4000000000\n";
+    fs::write(&file, format!("{many}{}", shutdown("0s", "1s", &upstream))).unwrap();
+    let mut process = Process::start(&file);
+    let told = process.says("the limit of open files is below");
+    assert_eq!(told["sockets"], 4_000_000_000_u64 + 1024, "{told}");
+}
+
+#[test]
 fn a_second_sigterm_ends_it_at_once() {
     let upstream = Upstream::manual();
     let directory = tempfile::tempdir().unwrap();
