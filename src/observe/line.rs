@@ -310,22 +310,4 @@ mod tests {
             prop_assert!(!value["path"].as_str().unwrap().contains('?'));
         }
     }
-
-    /// `cargo test --release --lib observe::line::tests::timing -- --ignored --nocapture`
-    #[test]
-    #[ignore = "a measurement, not a test"]
-    fn timing() {
-        use crate::observe::clock::{SystemWallClock, WallClock};
-        let line = full("python-httpx/0.28.1");
-        let mut out = Vec::with_capacity(1024);
-        let mut spelled = Rfc3339::default();
-        let start = SystemWallClock.now();
-        for _ in 0..1_000_000 {
-            out.clear();
-            std::hint::black_box(&line).append(&mut out, &mut spelled);
-            std::hint::black_box(&out);
-        }
-        let took = SystemWallClock.now().duration_since(start);
-        println!("{} bytes in {} ns", out.len(), took.as_nanos() / 1_000_000);
-    }
 }

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::limit::caller::{Source, identify};
-use crate::limit::clock::{ManualClock, SystemClock};
+use crate::limit::clock::ManualClock;
 use crate::limit::{Dimension, Rule};
 
 const ONE: NonZeroU32 = NonZeroU32::MIN;
@@ -448,60 +448,4 @@ fn a_clock_that_jumps_back_refills_nothing_and_breaks_nothing() {
     assert_eq!(spend(&limiter, &quotas, &who("k")).0, 1);
     clock.set(Moment::from_nanos(u64::MAX));
     assert_eq!(limiter.standing(&quotas[0], &who("k")).remaining(), 5);
-}
-
-/// `cargo test --release --lib limit::limiter::tests::timing -- --ignored --nocapture`
-#[test]
-#[ignore = "a measurement, not a test"]
-fn timing() {
-    let limiter = Arc::new(Limiter::new(SystemClock::new(), 1 << 20));
-    let one = || vec![quota("q", Dimension::Caller, Duration::from_nanos(1), 1000)];
-    let three = || {
-        vec![
-            quota("a", Dimension::Caller, Duration::from_nanos(1), 1000),
-            quota("b", Dimension::Address, Duration::from_nanos(1), 1000),
-            quota("c", Dimension::All, Duration::from_nanos(1), 1000),
-        ]
-    };
-    let empty = || vec![quota("empty", Dimension::All, secs(1 << 20), 1)];
-    for (name, quotas, threads) in [
-        ("one quota, 10k callers", one(), 1),
-        ("one quota, 10k callers, per thread of two", one(), 2),
-        ("three quotas, 10k callers", three(), 1),
-        ("one quota, refused", empty(), 1),
-    ] {
-        let quotas = Arc::new(quotas);
-        let running: Vec<_> = (0..threads)
-            .map(|_| {
-                let (limiter, quotas) = (limiter.clone(), quotas.clone());
-                std::thread::spawn(move || {
-                    let subjects: Vec<_> = (0..10_000).map(|key| who(&key.to_string())).collect();
-                    let clock = SystemClock::new();
-                    for _ in 0..100 {
-                        for who in &subjects {
-                            std::hint::black_box(limiter.check(&quotas, who, ONE));
-                        }
-                    }
-                    clock.now().as_nanos() / 1_000_000
-                })
-            })
-            .collect();
-        for thread in running {
-            println!("{name}: {} ns", thread.join().unwrap());
-        }
-    }
-    let sources = [Source::Header(HeaderName::from_static("x-api-key"))];
-    let mut headers = HeaderMap::new();
-    headers.insert(
-        "x-api-key",
-        HeaderValue::from_static("0123456789abcdef0123"),
-    );
-    let clock = SystemClock::new();
-    for _ in 0..1_000_000 {
-        std::hint::black_box(identify(&sources, std::hint::black_box(&headers), HOME));
-    }
-    println!(
-        "identify by header: {} ns",
-        clock.now().as_nanos() / 1_000_000
-    );
 }

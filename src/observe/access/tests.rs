@@ -268,27 +268,3 @@ fn stdout_can_be_opened() {
     let log = AccessLog::start(&Destination::Stdout, Counter::default()).unwrap();
     assert!(log.flush(LONG));
 }
-
-/// `cargo test --release --lib observe::access::tests::timing -- --ignored --nocapture`
-#[test]
-#[ignore = "a measurement, not a test"]
-fn timing() {
-    use crate::observe::clock::{SystemWallClock, WallClock};
-    let folder = tempfile::tempdir().unwrap();
-    let to = Destination::File(folder.path().join("access.log"));
-    let dropped = Counter::default();
-    let log = AccessLog::start(&to, dropped.clone()).unwrap();
-    let pen = log.pen();
-    let (rounds, lines) = (1000, 1000);
-    let mut took = 0;
-    for _ in 0..rounds {
-        let start = SystemWallClock.now();
-        for _ in 0..lines {
-            write(&pen, "0190b3a4-0000-7000-8000-000000000000");
-        }
-        took += SystemWallClock.now().duration_since(start).as_nanos();
-        assert!(log.flush(LONG));
-    }
-    println!("a short line: {} ns", took / (rounds * lines));
-    assert_eq!(dropped.get(), 0);
-}

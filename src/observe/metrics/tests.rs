@@ -160,29 +160,3 @@ fn open_metrics_ends_as_it_must() {
     assert!(text.contains("# TYPE forecourt_http_requests counter\n"));
     assert!(!Exposition::Text.content_type().contains("openmetrics"));
 }
-
-/// `cargo test --release --lib observe::metrics::tests::timing -- --ignored --nocapture`
-#[test]
-#[ignore = "a measurement, not a test"]
-fn timing() {
-    use crate::observe::clock::{SystemWallClock, WallClock};
-    let endpoint = Metrics::new("0").endpoint("lakeside");
-    for workers in [1, 2] {
-        let running: Vec<_> = (0..workers)
-            .map(|_| {
-                let endpoint = endpoint.clone();
-                std::thread::spawn(move || {
-                    let calls = 10_000_000;
-                    let start = SystemWallClock.now();
-                    for call in 0..calls {
-                        endpoint.ended(Outcome::Ok, Duration::from_micros(call as u64 % 10_000));
-                    }
-                    SystemWallClock.now().duration_since(start).as_nanos() / calls
-                })
-            })
-            .collect();
-        for worker in running {
-            println!("one of {workers} workers: {} ns", worker.join().unwrap());
-        }
-    }
-}
