@@ -271,9 +271,16 @@ fn is_slow(error: &hyper::Error, phase: Phase) -> bool {
 fn queued(listener: TcpListener) -> impl Iterator<Item = (TcpStream, SocketAddr)> {
     let listener = listener.into_std().ok();
     std::iter::from_fn(move || {
-        let (socket, peer) = listener.as_ref()?.accept().ok()?;
-        socket.set_nonblocking(true).ok()?;
-        Some((TcpStream::from_std(socket).ok()?, peer))
+        loop {
+            match listener.as_ref()?.accept() {
+                Ok((socket, peer)) => {
+                    socket.set_nonblocking(true).ok()?;
+                    return Some((TcpStream::from_std(socket).ok()?, peer));
+                }
+                Err(error) if concerns_one_connection(&error) => {}
+                Err(_) => return None,
+            }
+        }
     })
 }
 
