@@ -8,8 +8,10 @@ mod accept;
 mod bind;
 mod drain;
 mod heads;
+mod serve;
 mod watched;
 
-pub use accept::{Acceptor, Limits, serve};
+pub use accept::{Acceptor, serve};
 pub use bind::bind;
 pub use drain::{Drain, Draining, Stage};
+pub use serve::Limits;

@@ -10,6 +10,7 @@ mod connect;
 mod exchange;
 mod fault;
 mod pool;
+mod stream;
 
 use std::fmt;
 use std::sync::Arc;

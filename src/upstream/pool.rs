@@ -253,7 +253,7 @@ impl Drop for Waiting<'_> {
 }
 
 async fn open(upstream: &Arc<Upstream>, permit: OwnedSemaphorePermit) -> Result<Connection, Fault> {
-    let stream = connect(&upstream.host, upstream.port, upstream.timeouts.connect).await?;
+    let stream = connect(upstream).await?;
     let handshake = http1::Builder::new()
         .max_headers(256)
         .max_buf_size(128 * 1024)
