@@ -24,7 +24,7 @@ use hyper::body::Incoming;
 use tower::Service;
 
 use super::body::Body;
-use super::forward::{Head, Place, X_REQUEST_ID, prepare};
+use super::forward::{Head, Outgoing, Place, X_REQUEST_ID, target};
 use super::intake::{Allowance, Held, Unread, read};
 use super::record::Record;
 use super::reply::Passed;
@@ -36,7 +36,7 @@ use crate::protocol::refusal::Media;
 use crate::protocol::{Refusal, peek};
 use crate::state::connection::Connection;
 use crate::state::{Endpoint, Snapshot};
-use crate::upstream::{Fault, Reply, Upstream};
+use crate::upstream::{self, Fault, Reply, Upstream};
 
 /// Where agent cards are found below an endpoint and at a host's root (A2A 1.0 section 8.2; the
 /// second is the older name).
@@ -118,15 +118,14 @@ async fn pass<'s>(
         Errand::Relay(endpoint, place) => {
             record.at(endpoint);
             let head = Head {
-                method,
-                headers,
+                method: &method,
+                headers: &headers,
                 place,
                 query,
-                request_id: record.request_id.clone(),
                 activation: None,
             };
             let upstream = &endpoint.first.upstream;
-            match send(worker, connection, upstream, head, Bytes::new(), record).await {
+            match send(worker, connection, upstream, &head, &Bytes::new(), record).await {
                 Ok(reply) => Ok(Passed {
                     reply,
                     activation: None,
@@ -223,15 +222,21 @@ impl<'s> Call<'s, '_> {
 
         let upstream = &endpoint.pin(pin).upstream;
         let head = Head {
-            method: Method::POST,
-            headers,
+            method: &Method::POST,
+            headers: &headers,
             place: self.place,
             query: self.query,
-            request_id: record.request_id.clone(),
             activation: Some(activation),
         };
-        let bytes = held.bytes.clone();
-        match send(self.worker, self.connection, upstream, head, bytes, record).await {
+        let sent = send(
+            self.worker,
+            self.connection,
+            upstream,
+            &head,
+            &held.bytes,
+            record,
+        );
+        match sent.await {
             Ok(reply) => Ok(Passed {
                 reply,
                 activation: Some(activation),
@@ -269,23 +274,30 @@ impl<'s> Call<'s, '_> {
     }
 }
 
-/// Sends a prepared request and waits for the head of its answer.
+/// Sends a request and waits for the head of its answer.
 async fn send(
     worker: &Worker,
     connection: &Connection,
     upstream: &Arc<Upstream>,
-    head: Head<'_>,
-    body: Bytes,
+    head: &Head<'_>,
+    body: &Bytes,
     record: &mut Record,
 ) -> Result<Reply, Fault> {
-    let prepared = prepare(head, body, connection, upstream)?;
-    if prepared.stripped_query {
+    let target = target(head, upstream);
+    if target.is_stripped {
         record.stripped_query();
     }
     let since = record.forwarding();
-    match worker.pools.exchange(upstream, prepared.request).await {
+    let request_id = record.request_id.clone();
+    let request = upstream::Request {
+        method: head.method,
+        target: &target.text,
+        fields: &Outgoing::new(head, connection, upstream, &request_id),
+        body,
+    };
+    match worker.pools.exchange(upstream, request, since).await {
         Ok(reply) => {
-            record.answered(since);
+            record.answered(reply.at.duration_since(since));
             Ok(reply)
         }
         Err(fault) => {
