@@ -13,7 +13,7 @@ const LARGEST_CHUNK: u64 = 1 << 48;
 const LONGEST_LINE: usize = 4096;
 
 /// The most bytes of all trailers together.
-const LONGEST_TRAILERS: usize = 16 * 1024;
+const LONGEST_TRAILERS: usize = 8 * 1024;
 
 /// The most bytes of all chunk extensions together: they are work without content.
 const MOST_EXTENSIONS: usize = 16 * 1024;

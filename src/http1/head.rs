@@ -141,7 +141,7 @@ pub fn read_request(
     let mut parsed = httparse::Request::new(&mut []);
     let parser = httparse::ParserConfig::default();
     let status = parser.parse_request_with_uninit_headers(&mut parsed, received, lines);
-    let Some(length) = complete(status, received.len(), limits)? else {
+    let Some(length) = complete(status, received, limits)? else {
         return Ok(None);
     };
     let (Some(method), Some(target), Some(minor)) = (parsed.method, parsed.path, parsed.version)
@@ -184,7 +184,7 @@ pub fn read_response(
     let mut parsed = httparse::Response::new(&mut []);
     let parser = httparse::ParserConfig::default();
     let status = parser.parse_response_with_uninit_headers(&mut parsed, received, lines);
-    let Some(length) = complete(status, received.len(), limits)? else {
+    let Some(length) = complete(status, received, limits)? else {
         return Ok(None);
     };
     let (Some(code), Some(minor)) = (parsed.code, parsed.version) else {
@@ -232,7 +232,7 @@ fn storage<'s, 'b>(
 /// The length of a complete head.
 fn complete(
     status: httparse::Result<usize>,
-    received: usize,
+    received: &[u8],
     limits: Limits,
 ) -> Result<Option<usize>, BadHead> {
     match status {
@@ -240,11 +240,24 @@ fn complete(
         Ok(httparse::Status::Complete(_)) | Err(httparse::Error::TooManyHeaders) => {
             Err(BadHead::TooLarge)
         }
-        Ok(httparse::Status::Partial) if received >= limits.bytes => Err(BadHead::TooLarge),
+        Ok(httparse::Status::Partial) if received.len() >= limits.bytes => Err(BadHead::TooLarge),
         Ok(httparse::Status::Partial) => Ok(None),
-        Err(httparse::Error::Version) => Err(BadHead::Version),
-        Err(_) => Err(BadHead::Malformed),
+        Err(error) => Err(
+            if error == httparse::Error::Version && names_a_version(received) {
+                BadHead::Version
+            } else {
+                BadHead::Malformed
+            },
+        ),
     }
+}
+
+/// Whether a first line is a request line but for its version, or a status line but for its.
+fn names_a_version(received: &[u8]) -> bool {
+    let line = received.split(|byte| matches!(byte, b'\r' | b'\n')).next();
+    let mut words = line.unwrap_or_default().split(|byte| *byte == b' ');
+    let last = words.nth(2);
+    last.is_some_and(|word| word.starts_with(b"HTTP/")) && words.next().is_none()
 }
 
 /// A place in a head: start and end, in bytes from its beginning.

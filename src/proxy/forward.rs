@@ -102,13 +102,11 @@ impl<'r> Outgoing<'r> {
 
     /// Whether a field of the caller's reaches the upstream as it came.
     fn travels(&self, name: &HeaderName) -> bool {
-        !hop::is_hop_by_hop(name.as_str())
-            && !is_unwanted(name.as_str())
-            && *name != HOST
-            && *name != X_REQUEST_ID
-            && !(self.head.activation.is_some() && is_judged(name))
-            && !self.stay_here.contains(name)
-            && !self.is_operators(name)
+        let is_ours = *name == HOST
+            || *name == X_REQUEST_ID
+            || (self.head.activation.is_some() && is_judged(name));
+        let stays = hop::is_hop_by_hop(name.as_str()) || is_unwanted(name.as_str());
+        !is_ours && !stays && !self.stay_here.contains(name) && !self.is_operators(name)
     }
 
     /// Whether the operator sets this field: then nobody else does.

@@ -89,6 +89,7 @@ fn what_is_no_head_is_told_at_once() {
         ("GET / HTTP/1.1\r\nA: 1\r\n B\r\n", BadHead::Malformed),
         ("GET / HTTP/1.1\r\nA: \u{0}\r\n", BadHead::Malformed),
         ("GET / HTTP/2.0\r\n\r\n", BadHead::Version),
+        ("GET / 2 HTTP/1.1\r\n\r\n", BadHead::Malformed),
         (&many, BadHead::TooLarge),
         (&long, BadHead::TooLarge),
         (&longer, BadHead::TooLarge),
