@@ -1,16 +1,14 @@
 //! Decides what one worker thread runs: its listeners, its requests, the sweeping of its pools.
 
-use std::net::TcpListener;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use tokio::runtime;
 use tokio::task::LocalSet;
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::listen::{self, Acceptor, Draining, Limits, Stage};
+use crate::listen::{self, Acceptor, Bound, Desk, Draining, Limits, Open, Stage};
 use crate::observe::{ListenerMeters, Pen, WallClock};
 use crate::proxy::worker::Parts;
 use crate::proxy::{Budget, Worker, ingress};
@@ -33,9 +31,10 @@ pub(super) struct Belongings {
 
 /// One of the worker's listening sockets.
 pub(super) struct Listening {
-    pub(super) socket: TcpListener,
+    pub(super) bound: Bound,
     pub(super) name: Box<str>,
-    pub(super) open: Arc<AtomicUsize>,
+    pub(super) open: Open,
+    pub(super) desk: Desk,
     pub(super) meters: ListenerMeters,
 }
 
@@ -61,10 +60,10 @@ impl Belongings {
         let mut serving = Vec::new();
         for listening in self.acceptors {
             let acceptor = Acceptor {
-                listener: listening.socket,
+                listener: listening.bound,
                 name: Rc::from(&*listening.name),
                 open: listening.open,
-                connections: listening.meters.connections,
+                desk: listening.desk,
                 refused: listening.meters.refused,
                 unreadable: worker.nowhere.clone(),
             };

@@ -11,23 +11,21 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::rc::Rc;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use http::{Request, Response};
 use http_body::Body;
 use hyper::body::Incoming;
 use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::gauge::Gauge;
-use socket2::{SockRef, TcpKeepalive};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tower::Service;
 
+use super::bind::Bound;
 use super::drain::{Draining, Stage};
 use super::serve::{Limits, one};
+use super::spread::{Arrival, Desk, Open, Place};
 use crate::observe::EndpointMeters;
 use crate::state::connection::Connection;
 
@@ -38,13 +36,13 @@ const BACKOFF: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub struct Acceptor {
     /// The bound socket.
-    pub listener: std::net::TcpListener,
+    pub listener: Bound,
     /// The listener's name in the configuration.
     pub name: Rc<str>,
-    /// Open connections over all workers.
-    pub open: Arc<AtomicUsize>,
-    /// Open connections of this listener.
-    pub connections: Gauge,
+    /// Open connections.
+    pub open: Open,
+    /// The worker's place among the others.
+    pub desk: Desk,
     /// Connections refused for the limit.
     pub refused: Counter,
     /// Counters of requests that found no endpoint: what was not even HTTP is counted there.
@@ -73,24 +71,15 @@ where
         listener,
         name,
         open,
-        connections,
+        mut desk,
         refused,
         unreadable,
     } = acceptor;
-    let listener = TcpListener::from_std(listener)?;
+    let is_inherited = listener.is_inherited;
+    let listener = TcpListener::from_std(listener.socket)?;
     let served = Rc::new(Served::default());
     let drain = draining.clone();
-    let admit = |socket: TcpStream, peer: SocketAddr| {
-        let limits = limits();
-        let Some(place) = Place::take(&open, limits.connections, &connections) else {
-            refused.inc();
-            turn_away(&socket);
-            return;
-        };
-        if let Err(error) = prepare(&socket) {
-            tracing::debug!(%error, "client connection unusable");
-            return;
-        }
+    let admit = |socket: TcpStream, peer: SocketAddr, place: Place, limits: Limits| {
         let connection = Rc::new(Connection::new(
             peer,
             Rc::clone(&name),
@@ -112,31 +101,81 @@ where
             drop((place, ticket));
         });
     };
+    let welcome = |arrival: Arrival| match TcpStream::from_std(arrival.socket) {
+        Ok(socket) => admit(socket, arrival.peer, arrival.place, limits()),
+        Err(error) => tracing::warn!(%error, "a connection that was handed over is unusable"),
+    };
+    let receive = |desk: &Desk, socket: TcpStream, peer: SocketAddr| {
+        let limits = limits();
+        let Some((place, door)) = desk.seat(&open, limits.connections) else {
+            refused.inc();
+            turn_away(&socket);
+            return;
+        };
+        let Some(door) = door else {
+            return admit(socket, peer, place, limits);
+        };
+        match socket.into_std() {
+            Ok(socket) => {
+                let arrival = Arrival {
+                    socket,
+                    peer,
+                    place,
+                };
+                if let Err(mut arrival) = door.hand(arrival) {
+                    desk.keep(&mut arrival.place);
+                    welcome(arrival);
+                }
+            }
+            Err(error) => tracing::warn!(%error, "a connection cannot be handed over"),
+        }
+    };
     let mut stop = draining.clone();
     let mut stopping = pin!(stop.reached(Stage::Draining));
+    let mut paused_until = None;
     loop {
+        let accepting = async {
+            if let Some(until) = paused_until {
+                tokio::time::sleep_until(until).await;
+            }
+            listener.accept().await
+        };
         let accepted = tokio::select! {
             biased;
             () = &mut stopping => break,
-            accepted = listener.accept() => accepted,
-        };
-        let (socket, peer) = match accepted {
-            Ok(accepted) => accepted,
-            Err(error) if concerns_one_connection(&error) => continue,
-            Err(error) => {
-                tracing::warn!(%error, listener = &*name, "cannot accept connections");
-                tokio::time::sleep(BACKOFF).await;
+            Some(arrival) = desk.next() => {
+                welcome(arrival);
                 continue;
             }
+            accepted = accepting => accepted,
         };
-        admit(socket, peer);
+        paused_until = None;
+        match accepted {
+            Ok((socket, peer)) => receive(&desk, socket, peer),
+            Err(error) if concerns_one_connection(&error) => {}
+            Err(error) => {
+                tracing::warn!(%error, listener = &*name, "cannot accept connections");
+                paused_until = Some(Instant::now() + BACKOFF);
+            }
+        }
     }
-    // Whoever is in the queue has been answered by the system already.
-    for (socket, peer) in queued(listener) {
-        admit(socket, peer);
+    desk.close_doors();
+    // Whoever is in the queue has been answered by the system already. The queue of an inherited
+    // socket outlives this process and is for the next.
+    if !is_inherited {
+        for (socket, peer) in queued(listener) {
+            receive(&desk, socket, peer);
+        }
     }
+    let finished = async {
+        // Another worker may still hand over what it accepted before it stopped.
+        while let Some(arrival) = desk.next().await {
+            welcome(arrival);
+        }
+        served.all_done().await;
+    };
     tokio::select! {
-        () = served.all_done() => {}
+        () = finished => {}
         () = draining.reached(Stage::Stopped) => {}
     }
     Ok(())
@@ -170,44 +209,11 @@ fn concerns_one_connection(error: &io::Error) -> bool {
     )
 }
 
-fn prepare(socket: &TcpStream) -> io::Result<()> {
-    socket.set_nodelay(true)?;
-    let keepalive = TcpKeepalive::new().with_time(Duration::from_secs(60));
-    SockRef::from(socket).set_tcp_keepalive(&keepalive)
-}
-
 /// Tells a client over the limit so, as far as that goes without waiting.
 fn turn_away(socket: &TcpStream) {
     const ANSWER: &[u8] =
         b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
     let _ = socket.try_write(ANSWER);
-}
-
-/// A counted place among the open connections; given back when dropped.
-struct Place {
-    open: Arc<AtomicUsize>,
-    gauge: Gauge,
-}
-
-impl Place {
-    fn take(open: &Arc<AtomicUsize>, limit: usize, gauge: &Gauge) -> Option<Self> {
-        if open.fetch_add(1, Ordering::Relaxed) >= limit {
-            open.fetch_sub(1, Ordering::Relaxed);
-            return None;
-        }
-        gauge.inc();
-        Some(Self {
-            open: Arc::clone(open),
-            gauge: gauge.clone(),
-        })
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.open.fetch_sub(1, Ordering::Relaxed);
-        self.gauge.dec();
-    }
 }
 
 /// The connections of this worker that have not ended.
@@ -236,5 +242,122 @@ impl Drop for Ticket {
     fn drop(&mut self) {
         self.0.count.set(self.0.count.get() - 1);
         self.0.ended.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    use http_body_util::Full;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::task::{JoinHandle, LocalSet};
+
+    use crate::listen::{Drain, bind, desks};
+    use crate::observe::Metrics;
+
+    /// One worker's acceptor that says which worker answers.
+    struct Running {
+        address: SocketAddr,
+        drain: Drain,
+        task: JoinHandle<io::Result<()>>,
+    }
+
+    fn start(metrics: &Metrics, index: usize, desk: Desk, open: &Open) -> Running {
+        let mut bound = bind(([127, 0, 0, 1], 0).into(), 1, 16, None).unwrap();
+        let listener = bound.pop().unwrap();
+        let address = listener.socket.local_addr().unwrap();
+        let acceptor = Acceptor {
+            listener,
+            name: "public".into(),
+            open: open.clone(),
+            desk,
+            refused: Counter::default(),
+            unreadable: metrics.endpoint(""),
+        };
+        let limits = || Limits {
+            connections: 100,
+            header_bytes: 8192,
+            header_count: 100,
+            header_timeout: Duration::from_secs(10),
+            idle_timeout: Duration::from_secs(75),
+        };
+        let make = move |_| {
+            tower::service_fn(move |_| async move {
+                Ok::<_, Infallible>(Response::new(Full::<bytes::Bytes>::from(index.to_string())))
+            })
+        };
+        let drain = Drain::default();
+        let draining = drain.subscribe();
+        let task = tokio::task::spawn_local(serve(acceptor, limits, make, draining));
+        Running {
+            address,
+            drain,
+            task,
+        }
+    }
+
+    /// The worker that answers, by the last byte of its answer.
+    async fn ask(client: &mut TcpStream) -> u8 {
+        let request = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+        client.write_all(request).await.unwrap();
+        let mut answer = Vec::new();
+        client.read_to_end(&mut answer).await.unwrap();
+        *answer.last().expect("dropped")
+    }
+
+    #[tokio::test]
+    async fn a_worker_that_drains_still_serves_what_is_handed_to_it() {
+        let serving = async {
+            let metrics = Metrics::new("0");
+            let open = Open {
+                all: Arc::default(),
+                here: metrics.listener("public").connections,
+            };
+            let mut desks = desks(&[metrics.worker(0), metrics.worker(1)]).into_iter();
+            let first = start(&metrics, 0, desks.next().unwrap(), &open);
+            let second = start(&metrics, 1, desks.next().unwrap(), &open);
+
+            // The second worker's listener closes while the first accepts.
+            second.drain.advance(Stage::Draining);
+            while TcpStream::connect(second.address).await.is_ok() {}
+            let mut kept = TcpStream::connect(first.address).await.unwrap();
+            let mut handed = TcpStream::connect(first.address).await.unwrap();
+            assert_eq!(ask(&mut handed).await, b'1');
+            assert_eq!(ask(&mut kept).await, b'0');
+            assert!(!second.task.is_finished());
+
+            // With the last listener closed there is nothing to wait for.
+            first.drain.advance(Stage::Draining);
+            first.task.await.unwrap().unwrap();
+            second.task.await.unwrap().unwrap();
+            assert_eq!(open.all.load(std::sync::atomic::Ordering::Relaxed), 0);
+        };
+        LocalSet::new().run_until(serving).await;
+    }
+
+    #[tokio::test]
+    async fn a_worker_that_is_gone_is_done_without() {
+        let serving = async {
+            let metrics = Metrics::new("0");
+            let open = Open {
+                all: Arc::default(),
+                here: metrics.listener("public").connections,
+            };
+            let mut desks = desks(&[metrics.worker(0), metrics.worker(1)]).into_iter();
+            let first = start(&metrics, 0, desks.next().unwrap(), &open);
+            drop(desks.next());
+            let mut clients = Vec::new();
+            for _ in 0..4 {
+                clients.push(TcpStream::connect(first.address).await.unwrap());
+            }
+            for client in &mut clients {
+                assert_eq!(ask(client).await, b'0');
+            }
+            first.drain.advance(Stage::Draining);
+            first.task.await.unwrap().unwrap();
+        };
+        LocalSet::new().run_until(serving).await;
     }
 }

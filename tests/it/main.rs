@@ -31,6 +31,7 @@ mod limit;
 mod office;
 mod refuse;
 mod reload;
+mod spread;
 mod stream;
 mod strict;
 mod watch;

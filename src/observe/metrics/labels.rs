@@ -39,6 +39,11 @@ pub(super) struct On {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct Worker {
+    pub(super) worker: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(super) struct Pooled {
     pub(super) upstream: String,
     pub(super) state: &'static str,
