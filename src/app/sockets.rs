@@ -75,7 +75,13 @@ pub(super) fn bind(
             source,
         };
         let passed = inherited.take(listener.address);
-        let bound = listen::bind(listener.address, workers, 4096, passed).map_err(failed)?;
+        let bound = listen::bind(
+            listener.address,
+            workers,
+            i32::from(listener.backlog),
+            passed,
+        )
+        .map_err(failed)?;
         let address = bound
             .first()
             .ok_or_else(|| failed(io::ErrorKind::InvalidInput.into()))?

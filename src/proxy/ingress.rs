@@ -33,14 +33,10 @@ use super::worker::Worker;
 use super::{admit, fault, reply, strict};
 use crate::limit::{Subject, identify, repeated};
 use crate::protocol::refusal::Media;
-use crate::protocol::{Refusal, peek};
+use crate::protocol::{CARDS, Refusal, peek};
 use crate::state::connection::Connection;
 use crate::state::{Endpoint, Snapshot};
 use crate::upstream::{Fault, Reply, Upstream};
-
-/// Where agent cards are found below an endpoint and at a host's root (A2A 1.0 section 8.2; the
-/// second is the older name).
-const CARDS: [&str; 2] = ["/.well-known/agent-card.json", "/.well-known/agent.json"];
 
 /// The service for one connection.
 pub fn service(
