@@ -17,14 +17,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
-use crate::admin::{Process, Readiness};
+use crate::admin::Process;
 use crate::config::{self, Format, Problems, Settings};
 use crate::limit::{Clock, Limiter, SystemClock};
 use crate::listen::{Drain, Stage};
 use crate::observe::{AccessLog, Destination, Metrics, SystemWallClock, WallClock, log};
 use crate::proxy::Budget;
 use crate::state::reload::{Environment, Reloaded, Reloader};
-use crate::state::{Rejected, Shared};
+use crate::state::{Readiness, Rejected, Shared};
 
 pub use sockets::Inherited;
 
@@ -212,6 +212,7 @@ impl Gateway {
                 budget: Arc::clone(&budget),
                 pen: gateway.access.pen(),
                 wall: Arc::clone(&options.wall),
+                readiness: Arc::clone(&readiness),
                 acceptors,
                 draining: gateway.drain.subscribe(),
             };

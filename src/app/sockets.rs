@@ -11,7 +11,7 @@ use super::StartError;
 use super::worker::Listening;
 use crate::config::Settings;
 use crate::listen::{self, Open};
-use crate::state::Shared;
+use crate::state::{Listener, Shared};
 
 /// Sockets that a service manager opened (`LISTEN_FDS`). Each is used by the listener, or the admin
 /// socket, that is configured with its address.
@@ -94,13 +94,12 @@ pub(super) fn bind(
         for ((bound, desk), acceptors) in bound.into_iter().zip(desks).zip(&mut by_worker) {
             acceptors.push(Listening {
                 bound,
-                name: listener.name.clone(),
+                listener: Listener::new(listener, meters.clone()),
                 open: Open {
                     all: Arc::clone(&all),
                     here: meters.connections.clone(),
                 },
                 desk,
-                meters: meters.clone(),
             });
         }
     }

@@ -9,10 +9,10 @@ use tokio::task::LocalSet;
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::listen::{self, Acceptor, Bound, Desk, Draining, Limits, Open, Stage};
-use crate::observe::{ListenerMeters, Pen, WallClock};
+use crate::observe::{Pen, WallClock};
 use crate::proxy::worker::Parts;
 use crate::proxy::{Budget, Worker, ingress};
-use crate::state::{Live, Shared};
+use crate::state::{self, Live, Readiness, Shared};
 
 /// How often idle upstream connections are looked through: often enough that one is closed well
 /// before an agent that keeps it for 5 s would close it.
@@ -25,6 +25,7 @@ pub(super) struct Belongings {
     pub(super) budget: Arc<Budget>,
     pub(super) pen: Pen,
     pub(super) wall: Arc<dyn WallClock>,
+    pub(super) readiness: Arc<Readiness>,
     pub(super) acceptors: Vec<Listening>,
     pub(super) draining: Draining,
 }
@@ -32,10 +33,9 @@ pub(super) struct Belongings {
 /// One of the worker's listening sockets.
 pub(super) struct Listening {
     pub(super) bound: Bound,
-    pub(super) name: Box<str>,
+    pub(super) listener: state::Listener,
     pub(super) open: Open,
     pub(super) desk: Desk,
-    pub(super) meters: ListenerMeters,
 }
 
 impl Belongings {
@@ -55,16 +55,16 @@ impl Belongings {
             budget: self.budget,
             pen: self.pen,
             wall: self.wall,
+            readiness: self.readiness,
         }));
         let sweeping = tokio::task::spawn_local(sweep(Rc::clone(&worker)));
         let mut serving = Vec::new();
         for listening in self.acceptors {
             let acceptor = Acceptor {
-                listener: listening.bound,
-                name: Rc::from(&*listening.name),
+                bound: listening.bound,
+                listener: Rc::new(listening.listener),
                 open: listening.open,
                 desk: listening.desk,
-                refused: listening.meters.refused,
                 unreadable: worker.nowhere.clone(),
             };
             let live = self.live.clone();

@@ -16,7 +16,6 @@ use std::time::Duration;
 use http::{Request, Response};
 use http_body::Body;
 use hyper::body::Incoming;
-use prometheus_client::metrics::counter::Counter;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -24,10 +23,12 @@ use tower::Service;
 
 use super::bind::Bound;
 use super::drain::{Draining, Stage};
-use super::serve::{Limits, one};
+use super::proxy_protocol::{self, Flaw};
+use super::serve::{GRACE, Limits, one};
 use super::spread::{Arrival, Desk, Open, Place};
 use crate::observe::EndpointMeters;
 use crate::state::connection::Connection;
+use crate::state::{Listener, Networks};
 
 /// How long accepting pauses when the process is out of descriptors or memory.
 const BACKOFF: Duration = Duration::from_millis(100);
@@ -36,15 +37,13 @@ const BACKOFF: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub struct Acceptor {
     /// The bound socket.
-    pub listener: Bound,
-    /// The listener's name in the configuration.
-    pub name: Rc<str>,
+    pub bound: Bound,
+    /// What it is to its connections.
+    pub listener: Rc<Listener>,
     /// Open connections.
     pub open: Open,
     /// The worker's place among the others.
     pub desk: Desk,
-    /// Connections refused for the limit.
-    pub refused: Counter,
     /// Counters of requests that found no endpoint: what was not even HTTP is counted there.
     pub unreadable: EndpointMeters,
 }
@@ -60,7 +59,7 @@ pub async fn serve<M, S, B>(
     mut draining: Draining,
 ) -> io::Result<()>
 where
-    M: Fn(Rc<Connection>) -> S,
+    M: Fn(Rc<Connection>) -> S + 'static,
     S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Clone + 'static,
     S::Future: 'static,
     B: Body + 'static,
@@ -68,36 +67,36 @@ where
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
     let Acceptor {
+        bound,
         listener,
-        name,
         open,
         mut desk,
-        refused,
         unreadable,
     } = acceptor;
-    let is_inherited = listener.is_inherited;
-    let listener = TcpListener::from_std(listener.socket)?;
+    let is_inherited = bound.is_inherited;
+    let socket = TcpListener::from_std(bound.socket)?;
     let served = Rc::new(Served::default());
+    let make = Rc::new(make);
     let drain = draining.clone();
-    let admit = |socket: TcpStream, peer: SocketAddr, place: Place, limits: Limits| {
-        let connection = Rc::new(Connection::new(
-            peer,
-            Rc::clone(&name),
-            "http",
-            Instant::now(),
-        ));
-        let service = make(Rc::clone(&connection));
-        let task = one(
-            socket,
-            connection,
-            limits,
-            service,
-            drain.clone(),
-            unreadable.clone(),
-        );
+    let admit = |mut socket: TcpStream, peer: SocketAddr, place: Place, limits: Limits| {
+        let (listener, make) = (Rc::clone(&listener), Rc::clone(&make));
+        let (drain, unreadable) = (drain.clone(), unreadable.clone());
         let ticket = served.enter();
         tokio::task::spawn_local(async move {
-            task.await;
+            let client = match &listener.proxy_protocol {
+                None => peer,
+                // Boxed, so that it takes no memory of connections that have no header.
+                Some(_) => match Box::pin(introduced(&mut socket, &listener, limits, &drain)).await
+                {
+                    Some(Some(client)) => client,
+                    Some(None) => peer,
+                    None => return drop((place, ticket)),
+                },
+            };
+            let connection = Connection::on_behalf(client, peer, listener, "http", Instant::now());
+            let connection = Rc::new(connection);
+            let service = make(Rc::clone(&connection));
+            one(socket, connection, limits, service, drain, unreadable).await;
             drop((place, ticket));
         });
     };
@@ -106,9 +105,14 @@ where
         Err(error) => tracing::warn!(%error, "a connection that was handed over is unusable"),
     };
     let receive = |desk: &Desk, socket: TcpStream, peer: SocketAddr| {
+        let may_connect = |peers: &Networks| peers.contain(peer.ip());
+        if !listener.proxy_protocol.as_ref().is_none_or(may_connect) {
+            listener.meters.untrusted.inc();
+            return;
+        }
         let limits = limits();
         let Some((place, door)) = desk.seat(&open, limits.connections) else {
-            refused.inc();
+            listener.meters.refused.inc();
             turn_away(&socket);
             return;
         };
@@ -138,7 +142,7 @@ where
             if let Some(until) = paused_until {
                 tokio::time::sleep_until(until).await;
             }
-            listener.accept().await
+            socket.accept().await
         };
         let accepted = tokio::select! {
             biased;
@@ -154,7 +158,7 @@ where
             Ok((socket, peer)) => receive(&desk, socket, peer),
             Err(error) if concerns_one_connection(&error) => {}
             Err(error) => {
-                tracing::warn!(%error, listener = &*name, "cannot accept connections");
+                tracing::warn!(%error, listener = &*listener.name, "cannot accept connections");
                 paused_until = Some(Instant::now() + BACKOFF);
             }
         }
@@ -163,7 +167,7 @@ where
     // Whoever is in the queue has been answered by the system already. The queue of an inherited
     // socket outlives this process and is for the next.
     if !is_inherited {
-        for (socket, peer) in queued(listener) {
+        for (socket, peer) in queued(socket) {
             receive(&desk, socket, peer);
         }
     }
@@ -179,6 +183,36 @@ where
         () = draining.reached(Stage::Stopped) => {}
     }
     Ok(())
+}
+
+/// Reads the PROXY protocol header of a new connection. `None`: it is not to be served.
+async fn introduced(
+    socket: &mut TcpStream,
+    listener: &Listener,
+    limits: Limits,
+    draining: &Draining,
+) -> Option<Option<SocketAddr>> {
+    let mut draining = draining.clone();
+    let closing = async {
+        draining.reached(Stage::Draining).await;
+        tokio::time::sleep(GRACE).await;
+    };
+    tokio::select! {
+        biased;
+        read = proxy_protocol::read(socket) => match read {
+            Ok(client) => return Some(client),
+            Err(Flaw::Nothing) => {}
+            Err(Flaw::Malformed(why)) => {
+                listener.meters.malformed.inc();
+                tracing::debug!(listener = &*listener.name, why, "no PROXY header");
+            }
+        },
+        () = tokio::time::sleep(limits.header_timeout) => {
+            listener.meters.late.inc();
+        }
+        () = closing => {}
+    }
+    None
 }
 
 /// The connections that a listener has made and not given out; closes it.
@@ -265,15 +299,14 @@ mod tests {
     }
 
     fn start(metrics: &Metrics, index: usize, desk: Desk, open: &Open) -> Running {
-        let mut bound = bind(([127, 0, 0, 1], 0).into(), 1, 16, None).unwrap();
-        let listener = bound.pop().unwrap();
-        let address = listener.socket.local_addr().unwrap();
+        let mut sockets = bind(([127, 0, 0, 1], 0).into(), 1, 16, None).unwrap();
+        let bound = sockets.pop().unwrap();
+        let address = bound.socket.local_addr().unwrap();
         let acceptor = Acceptor {
-            listener,
-            name: "public".into(),
+            bound,
+            listener: Rc::new(Listener::bare("public", metrics.listener("public"))),
             open: open.clone(),
             desk,
-            refused: Counter::default(),
             unreadable: metrics.endpoint(""),
         };
         let limits = || Limits {

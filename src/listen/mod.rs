@@ -8,6 +8,7 @@ mod accept;
 mod bind;
 mod drain;
 mod heads;
+mod proxy_protocol;
 mod serve;
 mod spread;
 mod watched;

@@ -32,7 +32,7 @@ use crate::state::connection::{Connection, Phase};
 
 /// How long a new connection has for its first request although the gateway drains: its client
 /// could not know.
-const GRACE: Duration = Duration::from_millis(250);
+pub(super) const GRACE: Duration = Duration::from_millis(250);
 
 /// How many header lines hyper reads without allocating for them.
 const INLINE_HEADERS: usize = 100;

@@ -171,6 +171,9 @@ mod tests {
     use super::*;
     use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 
+    use crate::observe::Metrics;
+    use crate::state::Listener;
+
     fn deadlines() -> Deadlines {
         Deadlines {
             head: Duration::from_secs(10),
@@ -182,7 +185,10 @@ mod tests {
         let peer = "127.0.0.1:1".parse().unwrap();
         Rc::new(Connection::new(
             peer,
-            "public".into(),
+            Rc::new(Listener::bare(
+                "public",
+                Metrics::new("0").listener("public"),
+            )),
             "http",
             Instant::now(),
         ))

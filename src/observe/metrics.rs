@@ -27,8 +27,8 @@ mod meters;
 mod names;
 
 use labels::{
-    At, Decided, EndedAt, Filled, On, Pooled, Reloaded, Reported, Worker, at, decided, ended_at,
-    filled, on, pooled, reported,
+    At, Decided, EndedAt, Filled, On, Pooled, Reloaded, Reported, Unproxied, Worker, at, decided,
+    ended_at, filled, on, pooled, reported, unproxied,
 };
 use meters::FILLED;
 pub use meters::{EndpointMeters, ListenerMeters, Presence, QuotaMeters, UpstreamMeters};
@@ -70,6 +70,8 @@ pub struct Metrics {
     connections: Family<On, Gauge>,
     worker_connections: Family<Worker, Gauge>,
     connections_refused: Family<On, Counter>,
+    proxy_refused: Family<Unproxied, Counter>,
+    probes: Family<On, Counter>,
     upstream_connections: Family<Pooled, Gauge>,
     reloads: Family<Reloaded, Counter>,
     generation: Gauge,
@@ -100,6 +102,8 @@ impl Metrics {
             connections: Family::default(),
             worker_connections: Family::default(),
             connections_refused: Family::default(),
+            proxy_refused: Family::default(),
+            probes: Family::default(),
             upstream_connections: Family::default(),
             reloads: Family::default(),
             generation: Gauge::default(),
@@ -168,6 +172,16 @@ impl Metrics {
             registry,
             "forecourt_connections_refused_total",
             self.connections_refused.clone(),
+        );
+        add(
+            registry,
+            "forecourt_proxy_protocol_refused_total",
+            self.proxy_refused.clone(),
+        );
+        add(
+            registry,
+            "forecourt_health_probes_total",
+            self.probes.clone(),
         );
         add(
             registry,
@@ -268,6 +282,10 @@ impl Metrics {
         ListenerMeters {
             connections: made(&self.connections, on(name)),
             refused: made(&self.connections_refused, on(name)),
+            probes: made(&self.probes, on(name)),
+            untrusted: made(&self.proxy_refused, unproxied(name, "untrusted")),
+            malformed: made(&self.proxy_refused, unproxied(name, "malformed")),
+            late: made(&self.proxy_refused, unproxied(name, "late")),
         }
     }
 
@@ -275,6 +293,10 @@ impl Metrics {
     pub fn forget_listener(&self, name: &str) {
         self.connections.remove(&on(name));
         self.connections_refused.remove(&on(name));
+        self.probes.remove(&on(name));
+        for reason in ["untrusted", "malformed", "late"] {
+            self.proxy_refused.remove(&unproxied(name, reason));
+        }
     }
 
     /// The handles of an upstream.

@@ -8,16 +8,13 @@ use bytes::Bytes;
 use http::header::{HOST, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Request, Uri};
 
+use super::client::{Told, X_FORWARDED_FOR, X_FORWARDED_HOST, X_FORWARDED_PROTO};
 use super::hop;
 use crate::protocol::headers::LOOK_ALIKES;
 use crate::protocol::judge::Activation;
 use crate::protocol::query;
 use crate::state::connection::Connection;
 use crate::upstream::{Fault, Outgoing, Upstream};
-
-const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
-const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
-const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
 /// The id of one request, ours or the caller's.
 pub(super) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -42,6 +39,8 @@ pub(super) struct Head<'r> {
     pub(super) place: Place<'r>,
     /// The query as received.
     pub(super) query: Option<&'r str>,
+    /// What trusted proxies told of the client.
+    pub(super) told: Option<&'r Told>,
     /// The request's id.
     pub(super) request_id: HeaderValue,
     /// The headers to fill in; none for what the policy does not apply to.
@@ -76,7 +75,7 @@ pub(super) fn prepare(
     *request.uri_mut() = uri;
     let mut headers = head.headers;
     hop::strip(&mut headers, is_unwanted);
-    introduce(&mut headers, client, upstream);
+    introduce(&mut headers, client, head.told, upstream);
     headers.insert(X_REQUEST_ID, head.request_id);
     if let Some(activation) = head.activation {
         activation.apply(&mut headers);
@@ -122,15 +121,23 @@ fn is_unwanted(name: &str) -> bool {
         || LOOK_ALIKES.contains(&name)
 }
 
-/// Says who is asking whom. No proxy is trusted to have said it already.
-fn introduce(headers: &mut HeaderMap, client: &Connection, upstream: &Upstream) {
-    headers.insert(X_FORWARDED_FOR, client.forwarded_for.clone());
-    headers.insert(X_FORWARDED_PROTO, HeaderValue::from_static(client.scheme));
+/// Says who is asking whom: what is certain of it, and what trusted proxies told.
+fn introduce(
+    headers: &mut HeaderMap,
+    client: &Connection,
+    told: Option<&Told>,
+    upstream: &Upstream,
+) {
+    let forwarded_for = told.map_or(&client.forwarded_for, |told| &told.forwarded_for);
+    headers.insert(X_FORWARDED_FOR, forwarded_for.clone());
+    let scheme = told.and_then(|told| told.scheme).unwrap_or(client.scheme);
+    headers.insert(X_FORWARDED_PROTO, HeaderValue::from_static(scheme));
     let asked = headers.insert(HOST, upstream.authority.clone());
     if let Some(asked) = asked {
         if upstream.preserve_host {
             headers.insert(HOST, asked.clone());
         }
-        headers.insert(X_FORWARDED_HOST, asked);
+        let host = told.and_then(|told| told.host.clone());
+        headers.insert(X_FORWARDED_HOST, host.unwrap_or(asked));
     }
 }

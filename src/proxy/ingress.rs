@@ -1,6 +1,8 @@
 //! The whole path of a request, top to bottom. Read this file first.
 //!
-//! 1. The live snapshot is loaded once; nothing below looks again.
+//! 0. A load balancer's probe is answered (`probe`).
+//! 1. The live snapshot is loaded once; nothing below looks again. Who the client is, a trusted
+//!    proxy may tell (`client`).
 //! 2. The request must be HTTP with one meaning (`strict`).
 //! 3. Host and path find the endpoint. None: plain 404.
 //! 4. A POST is a JSON-RPC call. A GET or HEAD of an agent card, and OPTIONS, are passed on
@@ -24,17 +26,18 @@ use hyper::body::Incoming;
 use tower::Service;
 
 use super::body::Body;
+use super::client::Told;
 use super::forward::{Head, Place, X_REQUEST_ID, prepare};
 use super::intake::{Allowance, Held, Unread, read};
 use super::record::Record;
 use super::reply::Passed;
 use super::respond::{Refused, Stop, respond};
 use super::worker::Worker;
-use super::{admit, fault, reply, strict};
+use super::{admit, client, fault, probe, reply, strict};
 use crate::limit::{Subject, identify, repeated};
 use crate::protocol::refusal::Media;
 use crate::protocol::{CARDS, Refusal, peek};
-use crate::state::connection::Connection;
+use crate::state::connection::{Connection, Framing};
 use crate::state::{Endpoint, Snapshot};
 use crate::upstream::{Fault, Reply, Upstream};
 
@@ -61,11 +64,24 @@ pub async fn handle(
     connection: &Rc<Connection>,
     request: Request<Incoming>,
 ) -> Response<Body> {
-    let snapshot = worker.snapshot();
     let (parts, body) = request.into_parts();
+    let framing = connection.next_framing();
+    if let Some(answer) = probe::answer(worker, connection, &parts, framing) {
+        return answer;
+    }
+    let snapshot = worker.snapshot();
     let request_id = request_id(&parts.headers, worker);
     let mut record = Record::begin(worker, connection, &parts, request_id, snapshot.generation);
-    let passed = pass(worker, connection, &snapshot, parts, body, &mut record).await;
+    let passed = pass(
+        worker,
+        connection,
+        &snapshot,
+        parts,
+        framing,
+        body,
+        &mut record,
+    );
+    let passed = passed.await;
     match passed {
         Ok(passed) => reply::relay(passed, record),
         Err(stop) => respond(stop, record),
@@ -78,6 +94,7 @@ async fn pass<'s>(
     connection: &Connection,
     snapshot: &'s Snapshot,
     parts: request::Parts,
+    framing: Framing,
     body: Incoming,
     record: &mut Record,
 ) -> Result<Passed<'s>, Stop> {
@@ -94,7 +111,10 @@ async fn pass<'s>(
         uri: &uri,
         headers: &headers,
     };
-    let target = strict::inspect(&head, connection.next_framing())?;
+    let told = client::told(connection, &headers);
+    record.told(told.clone());
+    let told = told.as_deref();
+    let target = strict::inspect(&head, framing)?;
     let host = target.host.as_deref();
     let errand = errand(snapshot, &method, host, target.path).ok_or(Stop::NoRoute)?;
     let query = target.query;
@@ -104,6 +124,7 @@ async fn pass<'s>(
             let call = Call {
                 worker,
                 connection,
+                told,
                 snapshot,
                 endpoint,
                 place,
@@ -118,6 +139,7 @@ async fn pass<'s>(
                 headers,
                 place,
                 query,
+                told,
                 request_id: record.request_id.clone(),
                 activation: None,
             };
@@ -176,6 +198,7 @@ fn errand<'s, 'p>(
 struct Call<'s, 'r> {
     worker: &'r Worker,
     connection: &'r Connection,
+    told: Option<&'r Told>,
     snapshot: &'s Snapshot,
     endpoint: &'s Endpoint,
     place: Place<'r>,
@@ -190,7 +213,8 @@ impl<'s> Call<'s, '_> {
         record: &mut Record,
     ) -> Result<Passed<'s>, Stop> {
         let endpoint = self.endpoint;
-        let client = self.connection.client();
+        let told = self.told.map(|told| told.address);
+        let client = told.unwrap_or_else(|| self.connection.client());
         if repeated(&self.snapshot.callers, &headers).is_some() {
             return Err(strict::REPEATED_CALLER.into());
         }
@@ -223,6 +247,7 @@ impl<'s> Call<'s, '_> {
             headers,
             place: self.place,
             query: self.query,
+            told: self.told,
             request_id: record.request_id.clone(),
             activation: Some(activation),
         };

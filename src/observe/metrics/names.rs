@@ -45,6 +45,14 @@ pub const NAMES: &[(&str, &str)] = &[
         "forecourt_connections_refused_total",
         "Client connections closed on arrival because there were too many",
     ),
+    (
+        "forecourt_proxy_protocol_refused_total",
+        "Client connections closed for want of a PROXY header: untrusted peer, malformed or late",
+    ),
+    (
+        "forecourt_health_probes_total",
+        "Probes of a listener's health path; they are no requests",
+    ),
     ("forecourt_requests_in_flight", "Requests being served"),
     (
         "forecourt_in_flight_bytes",
