@@ -103,6 +103,7 @@ pub(super) fn bind(
             });
         }
     }
+    warn_of_short_queues(settings);
     let admin = bind_admin(settings, &mut inherited)?;
     match inherited.0.first() {
         Some((address, _)) => Err(StartError::Unclaimed { address: *address }),
@@ -111,6 +112,22 @@ pub(super) fn bind(
             addresses,
             admin,
         }),
+    }
+}
+
+fn warn_of_short_queues(settings: &Settings) {
+    let Some(most) = listen::somaxconn() else {
+        return;
+    };
+    for listener in &settings.listeners {
+        if most < u32::from(listener.backlog) {
+            tracing::warn!(
+                listener = &*listener.name,
+                backlog = listener.backlog,
+                somaxconn = most,
+                "the system's net.core.somaxconn is below the listener's backlog"
+            );
+        }
     }
 }
 

@@ -66,7 +66,7 @@ pub async fn handle(
 ) -> Response<Body> {
     let (parts, body) = request.into_parts();
     let framing = connection.next_framing();
-    if let Some(answer) = probe::answer(worker, connection, &parts, framing) {
+    if let Some(answer) = probe::answer(worker, connection, &parts, framing, &body) {
         return answer;
     }
     let snapshot = worker.snapshot();

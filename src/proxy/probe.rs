@@ -6,6 +6,8 @@
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use http::{Method, Response, StatusCode, request};
+use http_body::Body as _;
+use hyper::body::Incoming;
 use tokio::time::Instant;
 
 use super::body::Body;
@@ -18,11 +20,20 @@ pub(super) fn answer(
     connection: &Connection,
     parts: &request::Parts,
     framing: Framing,
+    body: &Incoming,
 ) -> Option<Response<Body>> {
     let health = connection.listener.health.as_deref()?;
     let reads = matches!(parts.method, Method::GET | Method::HEAD);
+    if parts.uri.path() != health || !reads {
+        return None;
+    }
     // With a body, or with something odd about its end, it is looked at like any request.
-    if parts.uri.path() != health || !reads || framing != Framing::default() {
+    let one_length = Framing {
+        lengths: 1,
+        ..Framing::default()
+    };
+    let is_plain = framing == Framing::default() || framing == one_length;
+    if !is_plain || !body.is_end_stream() {
         return None;
     }
     connection.listener.meters.probes.inc();

@@ -24,6 +24,7 @@ mod drain;
 mod faults;
 mod flood;
 mod forward;
+mod front;
 mod fuzz;
 mod golden;
 mod ids;
