@@ -4,27 +4,21 @@
 //! process (no descriptors left) pauses accepting for a moment, so that it does not spin. What a
 //! listener holds when it closes has been answered by the system and is still served.
 
-use std::cell::Cell;
-use std::convert::Infallible;
-use std::error::Error;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 
-use http::{Request, Response};
-use http_body::Body;
-use hyper::body::Incoming;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Notify;
 use tokio::time::Instant;
-use tower::Service;
 
 use super::bind::Bound;
 use super::drain::{Draining, Stage};
+use super::http1::GRACE;
 use super::proxy_protocol::{self, Flaw};
-use super::serve::{GRACE, Limits, one};
+use super::serve::{Handler, Limits, one};
+use super::served::Served;
 use super::spread::{Arrival, Desk, Open, Place};
 use crate::observe::EndpointMeters;
 use crate::state::connection::Connection;
@@ -52,19 +46,15 @@ pub struct Acceptor {
 ///
 /// # Errors
 /// When the socket cannot be used at all.
-pub async fn serve<M, S, B>(
+pub async fn serve<M, H>(
     acceptor: Acceptor,
     limits: impl Fn() -> Limits,
     make: M,
     mut draining: Draining,
 ) -> io::Result<()>
 where
-    M: Fn(Rc<Connection>) -> S + 'static,
-    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Clone + 'static,
-    S::Future: 'static,
-    B: Body + 'static,
-    B::Data: 'static,
-    B::Error: Into<Box<dyn Error + Send + Sync>>,
+    M: Fn(Rc<Connection>) -> H + 'static,
+    H: Handler + 'static,
 {
     let Acceptor {
         bound,
@@ -95,8 +85,8 @@ where
             };
             let connection = Connection::on_behalf(client, peer, listener, "http", Instant::now());
             let connection = Rc::new(connection);
-            let service = make(Rc::clone(&connection));
-            one(socket, connection, limits, service, drain, unreadable).await;
+            let handler = make(Rc::clone(&connection));
+            one(socket, &connection, limits, &handler, &ticket, &unreadable).await;
             drop((place, ticket));
         });
     };
@@ -134,6 +124,7 @@ where
             Err(error) => tracing::warn!(%error, "a connection cannot be handed over"),
         }
     };
+    let mut following = pin!(served.follow(draining.clone()));
     let mut stop = draining.clone();
     let mut stopping = pin!(stop.reached(Stage::Draining));
     let mut paused_until = None;
@@ -147,6 +138,7 @@ where
         let accepted = tokio::select! {
             biased;
             () = &mut stopping => break,
+            never = &mut following => match never {},
             Some(arrival) = desk.next() => {
                 welcome(arrival);
                 continue;
@@ -180,6 +172,7 @@ where
     };
     tokio::select! {
         () = finished => {}
+        never = &mut following => match never {},
         () = draining.reached(Stage::Stopped) => {}
     }
     Ok(())
@@ -250,46 +243,30 @@ fn turn_away(socket: &TcpStream) {
     let _ = socket.try_write(ANSWER);
 }
 
-/// The connections of this worker that have not ended.
-#[derive(Default)]
-struct Served {
-    count: Cell<usize>,
-    ended: Notify,
-}
-
-struct Ticket(Rc<Served>);
-
-impl Served {
-    fn enter(self: &Rc<Self>) -> Ticket {
-        self.count.set(self.count.get() + 1);
-        Ticket(Rc::clone(self))
-    }
-
-    async fn all_done(&self) {
-        while self.count.get() > 0 {
-            self.ended.notified().await;
-        }
-    }
-}
-
-impl Drop for Ticket {
-    fn drop(&mut self) {
-        self.0.count.set(self.0.count.get() - 1);
-        self.0.ended.notify_one();
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::sync::Arc;
 
+    use bytes::Bytes;
+    use http::{Request, Response};
     use http_body_util::Full;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::task::{JoinHandle, LocalSet};
 
     use crate::listen::{Drain, bind, desks};
     use crate::observe::Metrics;
+
+    /// Answers anything with this.
+    struct Says(String);
+
+    impl Handler for Says {
+        type Body = Full<Bytes>;
+
+        async fn handle<B>(&self, _: Request<B>) -> Response<Full<Bytes>> {
+            Response::new(Full::from(self.0.clone()))
+        }
+    }
 
     /// One worker's acceptor that says which worker answers.
     struct Running {
@@ -316,11 +293,7 @@ mod tests {
             header_timeout: Duration::from_secs(10),
             idle_timeout: Duration::from_secs(75),
         };
-        let make = move |_| {
-            tower::service_fn(move |_| async move {
-                Ok::<_, Infallible>(Response::new(Full::<bytes::Bytes>::from(index.to_string())))
-            })
-        };
+        let make = move |_| Says(index.to_string());
         let drain = Drain::default();
         let draining = drain.subscribe();
         let task = tokio::task::spawn_local(serve(acceptor, limits, make, draining));

@@ -6,8 +6,7 @@
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use http::{Method, Response, StatusCode, request};
-use http_body::Body as _;
-use hyper::body::Incoming;
+use http_body::Body as HttpBody;
 use tokio::time::Instant;
 
 use super::body::Body;
@@ -19,8 +18,7 @@ pub(super) fn answer(
     worker: &Worker,
     connection: &Connection,
     parts: &request::Parts,
-    framing: Framing,
-    body: &Incoming,
+    body: &impl HttpBody,
 ) -> Option<Response<Body>> {
     let health = connection.listener.health.as_deref()?;
     let reads = matches!(parts.method, Method::GET | Method::HEAD);
@@ -28,6 +26,7 @@ pub(super) fn answer(
         return None;
     }
     // With a body, or with something odd about its end, it is looked at like any request.
+    let framing = connection.framing();
     let one_length = Framing {
         lengths: 1,
         ..Framing::default()
