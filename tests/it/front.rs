@@ -137,7 +137,7 @@ fn a_probe_is_told_at_once_that_the_gateway_leaves() {
 fn a_kept_connection_of_a_prober_is_quiet_between_probes() {
     let upstream = Upstream::recording();
     let configuration = format!(
-        "{}[limits]\nheader_timeout = \"100ms\"\n{}",
+        "{}[limits]\nheader_timeout = \"400ms\"\n{}",
         PRELUDE.replace(
             "[listener.public]\n",
             "[listener.public]\nhealth = \"/up\"\n"
@@ -148,7 +148,7 @@ fn a_kept_connection_of_a_prober_is_quiet_between_probes() {
     let mut client = gateway.client();
     for _ in 0..3 {
         assert_eq!(client.ask(get("/up").bytes()).status, 200);
-        elapse(Duration::from_millis(150));
+        elapse(Duration::from_millis(500));
     }
 }
 
