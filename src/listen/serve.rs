@@ -7,13 +7,13 @@ use std::future::Future;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Request, Response};
 use http_body::Body;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
 use super::http1::{self, Ended};
 use super::served::Ticket;
+use crate::http1::{Answer, RequestHead};
 use crate::observe::EndpointMeters;
 use crate::protocol::Outcome;
 use crate::state::connection::Connection;
@@ -39,7 +39,7 @@ pub trait Handler {
     type Body: Body<Data = Bytes> + Unpin;
 
     /// Answers one request. Dropping the future gives it up: its client is gone.
-    fn handle<B>(&self, request: Request<B>) -> impl Future<Output = Response<Self::Body>>
+    fn handle<B>(&self, head: RequestHead, body: B) -> impl Future<Output = Answer<Self::Body>>
     where
         B: Body<Data = Bytes> + Unpin,
         B::Error: Into<Box<dyn Error + Send + Sync>>;

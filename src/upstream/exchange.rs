@@ -6,19 +6,22 @@
 
 use std::sync::Arc;
 
-use http::response;
+use http::StatusCode;
 use tokio::time::Instant;
 
 use super::Upstream;
 use super::fault::{Cause, Fault};
 use super::http1::{Answer, Body, Request, Sending};
 use super::pool::{Held, Pools};
+use crate::http1::Fields;
 
 /// A response whose body is still to come.
 #[derive(Debug)]
 pub struct Reply {
-    /// Status and headers, as the upstream sent them.
-    pub head: response::Parts,
+    /// The status.
+    pub status: StatusCode,
+    /// The fields, as the upstream sent them.
+    pub fields: Fields,
     /// The body.
     pub body: ReplyBody,
     /// When the head came.
@@ -67,5 +70,10 @@ impl Pools {
 fn reply(held: Held, answer: Answer, upstream: &Upstream) -> Reply {
     let at = Instant::now();
     let (head, body) = Body::new(held, answer, upstream.timeouts.idle, at);
-    Reply { head, body, at }
+    Reply {
+        status: head.status,
+        fields: head.fields,
+        body,
+        at,
+    }
 }

@@ -25,7 +25,7 @@ use tokio::sync::Semaphore;
 
 pub use exchange::{Reply, ReplyBody};
 pub use fault::{Cause, Fault};
-pub use http1::{Fields, Request};
+pub use http1::Request;
 pub use pool::Pools;
 
 /// One dealer's address and how it is spoken to. Made once per configuration of it; outlives

@@ -36,12 +36,12 @@ pub struct Pools {
 pub(super) struct Pool {
     upstream: Weak<Upstream>,
     idle: RefCell<Vec<Idle>>,
-    waiters: RefCell<VecDeque<oneshot::Sender<Connection>>>,
+    waiters: RefCell<VecDeque<oneshot::Sender<Box<Connection>>>>,
 }
 
 #[derive(Debug)]
 struct Idle {
-    connection: Connection,
+    connection: Box<Connection>,
     since: Instant,
 }
 
@@ -130,7 +130,7 @@ impl Idle {
 
 impl Pool {
     /// An idle connection.
-    pub(super) fn take_idle(&self, upstream: &Upstream, now: Instant) -> Option<Connection> {
+    pub(super) fn take_idle(&self, upstream: &Upstream, now: Instant) -> Option<Box<Connection>> {
         let mut idle = self.idle.borrow_mut();
         while let Some(mut kept) = idle.pop() {
             if kept.is_usable(now, upstream) {
@@ -145,14 +145,14 @@ impl Pool {
     ///
     /// # Errors
     /// `NoCapacity`, `Unreachable` or `ConnectTimeout`; nothing was sent.
-    pub(super) async fn connect(&self, upstream: &Arc<Upstream>) -> Result<Connection, Fault> {
+    pub(super) async fn connect(&self, upstream: &Arc<Upstream>) -> Result<Box<Connection>, Fault> {
         match Arc::clone(&upstream.permits).try_acquire_owned() {
             Ok(permit) => open(upstream, permit).await,
             Err(_) => self.wait(upstream).await,
         }
     }
 
-    async fn wait(&self, upstream: &Arc<Upstream>) -> Result<Connection, Fault> {
+    async fn wait(&self, upstream: &Arc<Upstream>) -> Result<Box<Connection>, Fault> {
         let _waiting = Waiting::join(upstream)?;
         let (sender, handed_over) = oneshot::channel();
         self.waiters.borrow_mut().push_back(sender);
@@ -172,7 +172,7 @@ impl Pool {
     }
 
     /// Takes a connection back after its answer ended.
-    fn give_back(&self, mut connection: Connection, now: Instant) {
+    fn give_back(&self, mut connection: Box<Connection>, now: Instant) {
         if now >= connection.expires {
             return;
         }
@@ -198,7 +198,7 @@ impl Pool {
 #[derive(Debug)]
 pub(super) struct Held {
     pub(super) pool: Rc<Pool>,
-    pub(super) connection: Connection,
+    pub(super) connection: Box<Connection>,
 }
 
 impl Held {
@@ -249,15 +249,18 @@ impl Drop for Waiting<'_> {
     }
 }
 
-async fn open(upstream: &Arc<Upstream>, permit: OwnedSemaphorePermit) -> Result<Connection, Fault> {
+async fn open(
+    upstream: &Arc<Upstream>,
+    permit: OwnedSemaphorePermit,
+) -> Result<Box<Connection>, Fault> {
     let stream = connect(upstream).await?;
     upstream.meters.active.inc();
     let fifth = u64::try_from(MAX_AGE.as_millis() / 5).unwrap_or(0);
-    Ok(Connection {
+    Ok(Box::new(Connection {
         http1: Http1::new(stream),
         expires: Instant::now() + MAX_AGE - Duration::from_millis(fastrand::u64(0..=fifth)),
         state: Cell::new(State::Active),
         upstream: Arc::clone(upstream),
         _permit: permit,
-    })
+    }))
 }
