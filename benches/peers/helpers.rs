@@ -38,10 +38,6 @@ impl Stub {
         let port = line.trim().parse()?;
         Ok(Self { child, port })
     }
-
-    pub(crate) fn pid(&self) -> u32 {
-        self.child.id()
-    }
 }
 
 impl Drop for Stub {

@@ -95,10 +95,11 @@ struct Load {
     told: Told,
 }
 
-/// How many idle connections are opened at once.
-const OPENING: usize = 64;
 /// The first part of an events run is not told: streams begin.
 const SETTLING: Duration = Duration::from_millis(500);
+
+/// No run takes so long.
+const PATIENCE: Duration = Duration::from_secs(180);
 
 /// Does the job and tells of it on standard output.
 pub(crate) fn run(job: Job) -> Result<(), Failure> {
@@ -132,16 +133,22 @@ pub(crate) fn run(job: Job) -> Result<(), Failure> {
 
 impl Load {
     fn go(&mut self) -> Result<(), Failure> {
-        let opened = match self.job.until {
-            Until::Idle => self.job.connections.min(OPENING),
-            Until::Seconds(_) | Until::Answers(_) => self.job.connections,
-        };
-        for lane in 0..opened {
+        for lane in 0..self.job.connections {
             self.open(lane)?;
+        }
+        if matches!(self.job.until, Until::Idle) {
+            // All are there before the first call is made: the hardest burst that can come.
+            for lane in 0..self.job.connections {
+                self.send(lane, Instant::now())?;
+            }
         }
         let mut events = Events::with_capacity(1024);
         let mut buffer = vec![0; 256 * 1024];
         while !self.over() {
+            if self.begun.elapsed() > PATIENCE {
+                let answers = self.told.answers;
+                return Err(format!("still {answers} answers after {PATIENCE:?}").into());
+            }
             self.on_schedule();
             self.poll.poll(&mut events, Some(Duration::ZERO))?;
             if events.is_empty() {
@@ -196,7 +203,7 @@ impl Load {
         }
         if self.job.rate.is_some() {
             self.idle.push(place);
-        } else {
+        } else if !matches!(self.job.until, Until::Idle) {
             self.send(place, Instant::now())?;
         }
         Ok(())
@@ -314,7 +321,7 @@ impl Load {
             if close {
                 return Err(io::Error::other("closed after the answer"));
             }
-            return self.open_another();
+            return Ok(());
         }
         if self.job.fresh || close {
             return self
@@ -326,15 +333,6 @@ impl Load {
             return Ok(());
         }
         self.send(place, Instant::now())
-    }
-
-    fn open_another(&mut self) -> io::Result<()> {
-        let place = self.lanes.len();
-        if place < self.job.connections {
-            self.open(place)
-                .map_err(|it| io::Error::other(it.to_string()))?;
-        }
-        Ok(())
     }
 
     fn complain(&mut self, error: &io::Error) {

@@ -14,16 +14,24 @@ mod head;
 mod helpers;
 mod instructions;
 mod load;
+mod measure;
 mod payload;
+mod probe;
+mod process;
 mod proxies;
+mod report;
 mod scenarios;
 mod stub;
 mod wire;
 
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+use std::time::Duration;
 
+use measure::{Run, measure};
 use proxies::Ground;
+use report::Report;
 
 /// Why something could not be measured.
 pub(crate) type Failure = Box<dyn std::error::Error>;
@@ -35,6 +43,7 @@ cargo peers instructions [--update]   instructions per request, against the comm
   --rounds N        interleaved rounds (default 5)
   --seconds S       of load in each (default 3)
   --only A,B        these scenarios only
+  --wait S          in all, at most, for others to leave the core alone (default 120)
   --list            names the scenarios and ends
   --json FILE       writes every sample there too
   --forecourt PATH  measures this binary (default: target/release/forecourt, built anew)
@@ -56,6 +65,8 @@ struct Options {
     rounds: usize,
     seconds: f64,
     only: Vec<String>,
+    /// Seconds that may be waited, in all, for a quiet core.
+    wait: u64,
     json: Option<PathBuf>,
     forecourt: Option<PathBuf>,
     update: bool,
@@ -66,6 +77,7 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
         rounds: 5,
         seconds: 3.0,
         only: Vec::new(),
+        wait: 120,
         json: None,
         forecourt: None,
         update: false,
@@ -83,14 +95,27 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
             "--rounds" => options.rounds = value()?.parse()?,
             "--seconds" => options.seconds = value()?.parse()?,
             "--only" => options.only = value()?.split(',').map(str::to_owned).collect(),
+            "--wait" => options.wait = value()?.parse()?,
             "--json" => options.json = Some(value()?.into()),
             "--forecourt" => options.forecourt = Some(std::fs::canonicalize(value()?)?),
+            "--list" => {
+                for scenario in scenarios::all() {
+                    println!("{:14} {}", scenario.name, scenario.title);
+                }
+                return Ok(());
+            }
             "--help" | "-h" => {
                 print!("{USAGE}");
                 return Ok(());
             }
             other => return Err(format!("{other}: no such option\n{USAGE}").into()),
         }
+    }
+    if std::thread::available_parallelism()?.get() < 2 {
+        return Err("needs two cores: one for the proxy, one for the stub and the load".into());
+    }
+    if proxies::find("taskset").is_none() {
+        return Err("needs taskset (Debian package util-linux)".into());
     }
     let directory = tempfile::tempdir()?;
     let stub = helpers::Stub::start()?;
@@ -106,7 +131,45 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
     if counting {
         return instructions::gate(&ground, options.update);
     }
-    Ok(())
+    side_by_side(&ground, &options)
+}
+
+fn side_by_side(ground: &Ground, options: &Options) -> Result<(), Failure> {
+    let mut scenarios = scenarios::all();
+    let known: Vec<&str> = scenarios.iter().map(|it| it.name).collect();
+    if let Some(other) = options.only.iter().find(|it| !known.contains(&it.as_str())) {
+        return Err(format!("{other}: no such scenario; there are {}", known.join(", ")).into());
+    }
+    if !options.only.is_empty() {
+        scenarios.retain(|it| options.only.iter().any(|only| only == it.name));
+    }
+    let run = Run {
+        ground,
+        rounds: options.rounds,
+        seconds: options.seconds,
+        without_tls: ground.without_tls()?,
+        patience: Cell::new(Duration::from_secs(options.wait)),
+    };
+    let mut report = Report::default();
+    for scenario in &scenarios {
+        if let Some(why) = run.impossible(scenario, !options.only.is_empty()) {
+            report.skip(scenario.name, &why);
+            continue;
+        }
+        match measure(&run, scenario) {
+            Ok(samples) => report.tell(scenario, &samples),
+            Err(why) => report.fail(scenario.name, &why.to_string()),
+        }
+    }
+    report.conclude();
+    if let Some(file) = &options.json {
+        std::fs::write(file, serde_json::to_string_pretty(&report.json())?)?;
+    }
+    if report.failed.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("{} scenarios failed", report.failed.len()).into())
+    }
 }
 
 /// Builds the binary as it ships. `cargo bench` may have built it with the features of the tests.
