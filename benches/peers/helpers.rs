@@ -13,10 +13,15 @@ pub(crate) const HELPER_CORE: &str = "1";
 /// The core of the proxy that is measured.
 pub(crate) const PROXY_CORE: &str = "0";
 
+/// Before a command line: nothing that is started here outlives this program, however it ends.
+pub(crate) const BOUND: [&str; 3] = ["setpriv", "--pdeathsig", "TERM"];
+
 /// `program` with its arguments, on the helpers' core.
 pub(crate) fn on_helper_core(program: &Path) -> Command {
-    let mut command = Command::new("taskset");
-    command.args(["-c", HELPER_CORE]).arg(program);
+    let [bound, arguments @ ..] = BOUND;
+    let mut command = Command::new(bound);
+    command.args(arguments);
+    command.args(["taskset", "-c", HELPER_CORE]).arg(program);
     command
 }
 

@@ -114,8 +114,10 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
     if std::thread::available_parallelism()?.get() < 2 {
         return Err("needs two cores: one for the proxy, one for the stub and the load".into());
     }
-    if proxies::find("taskset").is_none() {
-        return Err("needs taskset (Debian package util-linux)".into());
+    for program in ["taskset", "setpriv"] {
+        if proxies::find(program).is_none() {
+            return Err(format!("needs {program} (Debian package util-linux)").into());
+        }
     }
     let directory = tempfile::tempdir()?;
     let stub = helpers::Stub::start()?;

@@ -193,8 +193,17 @@ fn busy(
         Kind::Http2 => h2load(ground, &job, seconds)?,
         Kind::Workers => {
             let load = Load::start(&job)?;
-            std::thread::sleep(Duration::from_secs_f64(seconds / 2.0));
-            let share = process::share(pid.ok_or("no process")?, job.to.port())?;
+            // Once all are accepted, and before they go.
+            let share = loop {
+                let share = process::share(pid.ok_or("no process")?, job.to.port())?;
+                if share.connections == job.connections {
+                    break share.percent;
+                }
+                if since.elapsed().as_secs_f64() > seconds + 1.0 {
+                    return Err(format!("{} connections are watched", share.connections).into());
+                }
+                std::thread::sleep(Duration::from_millis(20));
+            };
             sample.insert(Figure::Share, share);
             load.finish()?
         }

@@ -76,8 +76,16 @@ pub(crate) fn busy(core: &str) -> Result<u64, Failure> {
     Ok(ticks * 10_000_000)
 }
 
-/// Of the connections to `port`, the percentage that the busiest event loop of `pid` has.
-pub(crate) fn share(pid: u32, port: u16) -> Result<f64, Failure> {
+/// How connections are spread over event loops.
+pub(crate) struct Share {
+    /// How many are watched by any.
+    pub(crate) connections: usize,
+    /// Of these, what the busiest has.
+    pub(crate) percent: f64,
+}
+
+/// Of the connections to `port` of the process `pid`.
+pub(crate) fn share(pid: u32, port: u16) -> Result<Share, Failure> {
     let text = fs::read_to_string("/proc/net/tcp")?;
     let ours = format!("0100007F:{port:04X}");
     let accepted: BTreeSet<&str> = text
@@ -99,10 +107,10 @@ pub(crate) fn share(pid: u32, port: u16) -> Result<f64, Failure> {
             .collect();
         loops.insert(watched);
     }
-    let sum: usize = loops.iter().map(BTreeSet::len).sum();
+    let connections: usize = loops.iter().map(BTreeSet::len).sum();
     let most = loops.iter().map(BTreeSet::len).max().unwrap_or(0);
-    if sum == 0 {
-        return Err("no connection is found in any event loop".into());
-    }
-    Ok(100.0 * most as f64 / sum as f64)
+    Ok(Share {
+        connections,
+        percent: 100.0 * most as f64 / connections.max(1) as f64,
+    })
 }

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::Failure;
 use super::certificate::Certificate;
+use super::helpers::BOUND;
 use super::payload::EXTENSION;
 
 /// Who answers.
@@ -110,7 +111,8 @@ impl Ground {
         let ports = free_ports()?;
         let [clear, secure, _] = ports;
         let at = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        let mut line = manner.under.clone();
+        let mut line = BOUND.map(str::to_owned).to_vec();
+        line.extend(manner.under.iter().cloned());
         if let Some(cores) = manner.cores {
             line.extend(["taskset", "-c", cores].map(str::to_owned));
         }

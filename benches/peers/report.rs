@@ -118,11 +118,15 @@ impl Report {
         };
         let text = format!("{one} / {other} {}", figure.name());
         if below <= 0.0 {
-            println!(
-                "  {text:38} no ratio: {} against {}",
+            let line = format!(
+                "{text:38} no ratio: {} against {}",
                 number(above),
                 number(below)
             );
+            println!("  {line}");
+            if target.is_some() {
+                self.targets.push(format!("{:14} {line}", scenario.name));
+            }
             return;
         }
         let ratios: Vec<f64> = samples
