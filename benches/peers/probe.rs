@@ -3,11 +3,16 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
-use super::Failure;
+use rustls::ClientConnection;
+use rustls::pki_types::ServerName;
+
 use super::payload::{EXTENSION, ID, Request, SMALL, call};
 use super::proxies::Who;
+use super::{Failure, certificate};
 
 /// An error that says what is wrong with the answers of `who`.
 pub(crate) fn probe(who: Who, at: SocketAddr) -> Result<(), Failure> {
@@ -46,6 +51,22 @@ pub(crate) fn probe(who: Who, at: SocketAddr) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// Why HTTP/2 cannot be spoken there; `None`: it can.
+pub(crate) fn without_http2(at: SocketAddr, der: &Path) -> Result<Option<String>, Failure> {
+    let mut config = certificate::trusting(der)?;
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    let name = ServerName::try_from("lakeside.example.com")?;
+    let mut client = ClientConnection::new(Arc::new(config), name)?;
+    let mut stream = TcpStream::connect(at)?;
+    stream.set_read_timeout(Some(Duration::from_secs(10)))?;
+    while client.is_handshaking() {
+        client.complete_io(&mut stream)?;
+    }
+    let chosen = client.alpn_protocol().unwrap_or(b"none");
+    let chosen = String::from_utf8_lossy(chosen).into_owned();
+    Ok((chosen != "h2").then(|| format!("of h2 and http/1.1 it chooses {chosen}")))
 }
 
 /// The whole answer.
