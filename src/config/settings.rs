@@ -3,10 +3,13 @@
 //!
 //! Must never hold a default that `docs/configuration.md` does not name, and never show a secret.
 
+mod listener;
+mod log;
+mod upstream;
+
 use std::fmt;
 use std::net::SocketAddr;
 use std::num::{NonZeroU32, NonZeroUsize};
-use std::path::PathBuf;
 use std::time::Duration;
 
 use http::HeaderName;
@@ -14,8 +17,12 @@ use http::HeaderName;
 use crate::config::amount::spell_rate;
 use crate::config::per::Per;
 use crate::config::problem::Problems;
-use crate::config::web::{Host, UpstreamUrl};
+use crate::config::web::Host;
 use crate::protocol::{Contract, HttpStatus, Steps};
+
+pub use listener::{Listener, Tls};
+pub use log::{AccessLog, Level, Log, LogFormat};
+pub use upstream::Upstream;
 
 /// A whole configuration.
 #[derive(Clone, Debug, PartialEq)]
@@ -123,26 +130,6 @@ pub struct Runtime {
     pub workers: Option<NonZeroUsize>,
 }
 
-/// `[listener.NAME]`: a socket we accept on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listener {
-    /// Its name.
-    pub name: Box<str>,
-    /// Where it is bound. Port 0: any free port.
-    pub address: SocketAddr,
-    /// Its certificate. `None`: clear text.
-    pub tls: Option<Tls>,
-}
-
-/// `tls` of a listener. Paths are resolved against the directory of the configuration file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tls {
-    /// PEM file with the certificate chain.
-    pub certificate: PathBuf,
-    /// PEM file with the private key.
-    pub key: PathBuf,
-}
-
 /// `[admin]`: the socket for probes, metrics and operators.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Admin {
@@ -171,89 +158,6 @@ pub struct Limits {
     pub in_flight_bytes: u64,
     /// Most limiter keys that are tracked apart. Default 1,048,576.
     pub limiter_keys: usize,
-}
-
-/// `[log]`: what is written where.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Log {
-    /// Where the line per request goes. Default standard output.
-    pub access: AccessLog,
-    /// How diagnostics are written. Default JSON.
-    pub format: LogFormat,
-    /// Which diagnostics are written. Default `info`.
-    pub level: Level,
-}
-
-/// Where the access log goes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum AccessLog {
-    /// Standard output.
-    Stdout,
-    /// Nowhere.
-    Off,
-    /// A file, resolved against the directory of the configuration file; appended to.
-    File(PathBuf),
-}
-
-/// How diagnostics are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum LogFormat {
-    /// One JSON object a line.
-    Json,
-    /// For people.
-    Text,
-}
-
-impl LogFormat {
-    /// Every format.
-    pub const ALL: [Self; 2] = [Self::Json, Self::Text];
-
-    /// The name used in configuration.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Json => "json",
-            Self::Text => "text",
-        }
-    }
-}
-
-/// The least severe diagnostics that are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Level {
-    /// Something failed that an operator must look at.
-    Error,
-    /// Something is off.
-    Warn,
-    /// What an operator wants to know in quiet times.
-    Info,
-    /// For whoever looks for a defect.
-    Debug,
-    /// Everything.
-    Trace,
-}
-
-impl Level {
-    /// Every level, most severe first.
-    pub const ALL: [Self; 5] = [
-        Self::Error,
-        Self::Warn,
-        Self::Info,
-        Self::Debug,
-        Self::Trace,
-    ];
-
-    /// The name used in configuration.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Error => "error",
-            Self::Warn => "warn",
-            Self::Info => "info",
-            Self::Debug => "debug",
-            Self::Trace => "trace",
-        }
-    }
 }
 
 /// `[shutdown]`: how the process ends.
@@ -305,31 +209,6 @@ impl Quota {
     pub fn rate(&self) -> String {
         spell_rate(self.interval)
     }
-}
-
-/// `[upstream.NAME]`: where we forward.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Upstream {
-    /// Its name.
-    pub name: Box<str>,
-    /// Where it is.
-    pub url: UpstreamUrl,
-    /// Time to connect. Default 2 s.
-    pub connect_timeout: Duration,
-    /// Time from the request's last byte to the response head. Default 120 s.
-    pub response_timeout: Duration,
-    /// Time between two pieces of the response body, streams included. Default 300 s.
-    pub idle_timeout: Duration,
-    /// How long an unused connection is kept; 0: connections are not reused. Default 4 s.
-    pub keep_alive: Duration,
-    /// Most connections at once, over all workers. Default 1024.
-    pub max_connections: usize,
-    /// Most requests that wait for a connection, over all workers. Default 1024.
-    pub max_waiting: usize,
-    /// Whether the caller's `Host` is sent instead of the URL's authority. Default false.
-    pub preserve_host: bool,
-    /// Request headers that are set, replacing the caller's; sorted by place in the file.
-    pub headers: Vec<(HeaderName, Secret)>,
 }
 
 /// `[endpoint.NAME]`: a public URL pinned to a contract, or to several.

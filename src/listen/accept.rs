@@ -1,13 +1,9 @@
-//! Decides which connections are taken and how long each lives.
+//! Decides which connections are taken.
 //!
 //! Over the connection limit a client gets 503 and is closed. An accept error that concerns the
-//! process (no descriptors left) pauses accepting for a moment, so that it does not spin. From the
-//! first moment of a shutdown on, each answer announces `Connection: close`; a connection being
-//! drained finishes the request it carries, and one that was just made has a moment for its first.
+//! process (no descriptors left) pauses accepting for a moment, so that it does not spin. What a
+//! listener holds when it closes has been answered by the system and is still served.
 
-use std::cell::Cell;
-use std::convert::Infallible;
-use std::error::Error;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
@@ -16,52 +12,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use http::header::{CONNECTION, HeaderValue};
-use http::{Request, Response};
-use http_body::Body;
-use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::service::TowerToHyperService;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use socket2::{SockRef, TcpKeepalive};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Notify;
 use tokio::time::Instant;
-use tower::Service;
-use tower::util::MapResponse;
 
 use super::drain::{Draining, Stage};
-use super::watched::{Deadlines, Watched};
+use super::serve::{Handler, Limits, one};
+use super::served::Served;
 use crate::observe::EndpointMeters;
-use crate::protocol::Outcome;
-use crate::state::connection::{Connection, Phase};
+use crate::state::connection::Connection;
 
 /// How long accepting pauses when the process is out of descriptors or memory.
 const BACKOFF: Duration = Duration::from_millis(100);
-
-/// How long a new connection has for its first request although the gateway drains: its client
-/// could not know.
-const GRACE: Duration = Duration::from_millis(250);
-
-/// How many header lines hyper reads without allocating for them.
-const INLINE_HEADERS: usize = 100;
-
-/// What a client connection may use up. Read for each new connection, so a reload counts at once.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// Open connections, over all workers.
-    pub connections: usize,
-    /// Bytes of a request head.
-    pub header_bytes: usize,
-    /// Lines of a request head.
-    pub header_count: usize,
-    /// Time for a request head to be complete.
-    pub header_timeout: Duration,
-    /// Time a connection may be quiet.
-    pub idle_timeout: Duration,
-}
 
 /// One worker's listening socket with its counters.
 #[derive(Debug)]
@@ -84,19 +48,15 @@ pub struct Acceptor {
 ///
 /// # Errors
 /// When the socket cannot be used at all.
-pub async fn serve<M, S, B>(
+pub async fn serve<M, H>(
     acceptor: Acceptor,
     limits: impl Fn() -> Limits,
     make: M,
     mut draining: Draining,
 ) -> io::Result<()>
 where
-    M: Fn(Rc<Connection>) -> S,
-    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Clone + 'static,
-    S::Future: 'static,
-    B: Body + 'static,
-    B::Data: 'static,
-    B::Error: Into<Box<dyn Error + Send + Sync>>,
+    M: Fn(Rc<Connection>) -> H,
+    H: Handler + 'static,
 {
     let Acceptor {
         listener,
@@ -108,7 +68,6 @@ where
     } = acceptor;
     let listener = TcpListener::from_std(listener)?;
     let served = Rc::new(Served::default());
-    let drain = draining.clone();
     let admit = |socket: TcpStream, peer: SocketAddr| {
         let limits = limits();
         let Some(place) = Place::take(&open, limits.connections, &connections) else {
@@ -126,27 +85,22 @@ where
             "http",
             Instant::now(),
         ));
-        let service = make(Rc::clone(&connection));
-        let task = one(
-            socket,
-            connection,
-            limits,
-            service,
-            drain.clone(),
-            unreadable.clone(),
-        );
+        let handler = make(Rc::clone(&connection));
+        let unreadable = unreadable.clone();
         let ticket = served.enter();
         tokio::task::spawn_local(async move {
-            task.await;
+            one(socket, &connection, limits, &handler, &ticket, &unreadable).await;
             drop((place, ticket));
         });
     };
+    let mut following = pin!(served.follow(draining.clone()));
     let mut stop = draining.clone();
     let mut stopping = pin!(stop.reached(Stage::Draining));
     loop {
         let accepted = tokio::select! {
             biased;
             () = &mut stopping => break,
+            never = &mut following => match never {},
             accepted = listener.accept() => accepted,
         };
         let (socket, peer) = match accepted {
@@ -166,105 +120,10 @@ where
     }
     tokio::select! {
         () = served.all_done() => {}
+        never = &mut following => match never {},
         () = draining.reached(Stage::Stopped) => {}
     }
     Ok(())
-}
-
-/// Serves one connection to its end.
-async fn one<S, B>(
-    socket: TcpStream,
-    connection: Rc<Connection>,
-    limits: Limits,
-    service: S,
-    mut draining: Draining,
-    unreadable: EndpointMeters,
-) where
-    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Clone + 'static,
-    S::Future: 'static,
-    B: Body + 'static,
-    B::Error: Into<Box<dyn Error + Send + Sync>>,
-{
-    let peer: SocketAddr = connection.peer;
-    let accepted = connection.since();
-    let deadlines = Deadlines {
-        head: limits.header_timeout,
-        idle: limits.idle_timeout,
-    };
-    let io = TokioIo::new(Watched::new(socket, Rc::clone(&connection), deadlines));
-    let mut builder = http1::Builder::new();
-    builder
-        .timer(TokioTimer::new())
-        // The socket has its own deadlines, which tell a slow head from a quiet connection.
-        .header_read_timeout(None)
-        .max_header_size(limits.header_bytes)
-        .max_buf_size((2 * limits.header_bytes).max(64 * 1024));
-    if limits.header_count != INLINE_HEADERS {
-        builder.max_headers(limits.header_count);
-    }
-    let is_leaving = Rc::new(Cell::new(false));
-    let service = closing(service, Rc::clone(&is_leaving));
-    let mut serving = pin!(builder.serve_connection(io, TowerToHyperService::new(service)));
-    let ended = 'ended: {
-        for stage in [Stage::Leaving, Stage::Draining, Stage::Stopped] {
-            tokio::select! {
-                biased;
-                ended = &mut serving => break 'ended ended,
-                () = draining.reached(stage) => {}
-            }
-            match stage {
-                Stage::Serving => {}
-                Stage::Leaving => is_leaving.set(true),
-                Stage::Draining => {
-                    tokio::select! {
-                        biased;
-                        ended = &mut serving => break 'ended ended,
-                        () = tokio::time::sleep_until(accepted + GRACE) => {}
-                    }
-                    serving.as_mut().graceful_shutdown();
-                }
-                Stage::Stopped => return,
-            }
-        }
-        return;
-    };
-    if let Err(error) = ended {
-        if error.is_parse() || is_slow(&error, connection.phase()) {
-            unreadable.ended(Outcome::BadHttp, Duration::ZERO);
-        }
-        tracing::debug!(%error, %peer, "client connection ended");
-    }
-}
-
-/// The same service, whose answers end their connection once the gateway leaves.
-fn closing<S, B>(
-    service: S,
-    is_leaving: Rc<Cell<bool>>,
-) -> impl Service<
-    Request<Incoming>,
-    Response = Response<B>,
-    Error = Infallible,
-    Future = impl Future<Output = Result<Response<B>, Infallible>> + 'static,
-> + Clone
-+ 'static
-where
-    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Clone + 'static,
-    S::Future: 'static,
-    B: 'static,
-{
-    MapResponse::new(service, move |mut answer: Response<B>| {
-        if is_leaving.get() {
-            let close = HeaderValue::from_static("close");
-            answer.headers_mut().insert(CONNECTION, close);
-        }
-        answer
-    })
-}
-
-/// Whether a connection ended because its request head was not complete in time.
-fn is_slow(error: &hyper::Error, phase: Phase) -> bool {
-    let cause = error.source().and_then(|it| it.downcast_ref::<io::Error>());
-    phase == Phase::Head && cause.is_some_and(|it| it.kind() == io::ErrorKind::TimedOut)
 }
 
 /// The connections that a listener has made and not given out; closes it.
@@ -332,34 +191,5 @@ impl Drop for Place {
     fn drop(&mut self) {
         self.open.fetch_sub(1, Ordering::Relaxed);
         self.gauge.dec();
-    }
-}
-
-/// The connections of this worker that have not ended.
-#[derive(Default)]
-struct Served {
-    count: Cell<usize>,
-    ended: Notify,
-}
-
-struct Ticket(Rc<Served>);
-
-impl Served {
-    fn enter(self: &Rc<Self>) -> Ticket {
-        self.count.set(self.count.get() + 1);
-        Ticket(Rc::clone(self))
-    }
-
-    async fn all_done(&self) {
-        while self.count.get() > 0 {
-            self.ended.notified().await;
-        }
-    }
-}
-
-impl Drop for Ticket {
-    fn drop(&mut self) {
-        self.0.count.set(self.0.count.get() - 1);
-        self.0.ended.notify_one();
     }
 }

@@ -12,16 +12,19 @@ use socket2::{SockRef, TcpKeepalive};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
+use super::Upstream;
 use super::fault::{Cause, Fault};
+use super::stream::Stream;
 
-/// Opens a connection within `limit`, name resolution included.
+/// Opens a connection within the connect timeout, name resolution included.
 ///
 /// # Errors
 /// `Unreachable`, `ConnectTimeout`, or `NoCapacity` where we ran out of descriptors, ports or
 /// memory; nothing was sent.
-pub(super) async fn connect(host: &str, port: u16, limit: Duration) -> Result<TcpStream, Fault> {
-    match timeout(limit, open(host, port)).await {
-        Ok(Ok(stream)) => Ok(stream),
+pub(super) async fn connect(upstream: &Upstream) -> Result<Stream, Fault> {
+    let limit = upstream.timeouts.connect;
+    match timeout(limit, open(&upstream.host, upstream.port)).await {
+        Ok(Ok(socket)) => Ok(Stream::Clear(socket)),
         Ok(Err(error)) => Err(Fault::unsent(cause(&error)).because(error)),
         Err(_) => Err(Fault::unsent(Cause::ConnectTimeout)),
     }
