@@ -223,29 +223,17 @@ fn busy(
 ) -> Result<Sample, Failure> {
     let job = order(ground, scenario, entrant, started, seconds);
     let pid = started.map(|it| it.child.id());
+    let mut sample = Sample::new();
+    if let (Kind::Workers, Some(pid)) = (scenario.kind, pid) {
+        sample.insert(Figure::Share, share(pid, &job)?);
+    }
     let spent = || pid.map_or(Ok(0), process::cpu);
     let (cpu, core, since) = (spent()?, process::busy(PROXY_CORE)?, Instant::now());
-
-    let mut sample = Sample::new();
     let told = match scenario.kind {
         Kind::Http2 => h2load(ground, &job, seconds)?,
-        Kind::Workers => {
-            let load = Load::start(&job)?;
-            // Once all are accepted, and before they go.
-            let share = loop {
-                let share = process::share(pid.ok_or("no process")?, job.to.port())?;
-                if share.connections == job.connections {
-                    break share.percent;
-                }
-                if since.elapsed().as_secs_f64() > seconds + 1.0 {
-                    return Err(format!("{} connections are watched", share.connections).into());
-                }
-                std::thread::sleep(Duration::from_millis(20));
-            };
-            sample.insert(Figure::Share, share);
-            load.finish()?
+        Kind::Calls | Kind::Paced | Kind::Refusals | Kind::Events | Kind::Idle | Kind::Workers => {
+            load(&job)?
         }
-        Kind::Calls | Kind::Paced | Kind::Refusals | Kind::Events | Kind::Idle => load(&job)?,
     };
 
     let elapsed = since.elapsed().as_nanos() as f64;
@@ -271,6 +259,21 @@ fn busy(
         sample.insert(Figure::Others, (100.0 * others / elapsed).max(0.0));
     }
     Ok(sample)
+}
+
+/// How the connections of `job` are spread over the workers of `pid`, while nothing else goes on.
+fn share(pid: u32, job: &Job) -> Result<f64, Failure> {
+    let mut held = Load::start(&Job {
+        until: Until::Idle,
+        ..job.clone()
+    })?;
+    held.told()?;
+    let share = process::share(pid, job.to.port())?;
+    held.finish()?;
+    if share.connections < job.connections {
+        return Err(format!("{} connections are watched", share.connections).into());
+    }
+    Ok(share.percent)
 }
 
 /// A sample of memory: a fresh process, warm, then so many connections more.
