@@ -31,7 +31,7 @@ use crate::wire::Timer;
 
 /// How long a new connection has for its first request although the gateway drains: its client
 /// could not know.
-const GRACE: Duration = Duration::from_millis(250);
+pub(super) const GRACE: Duration = Duration::from_millis(250);
 
 /// How long, and how many bytes, a client that was refused may go on sending before its connection
 /// is cut: a cut while it sends would take the answer away from it.
