@@ -15,7 +15,7 @@ use forecourt::protocol::Outcome;
 /// What an admitted call is told of.
 fn admitted() -> Line<'static> {
     Line {
-        request_id: Some("0190b3a4-0000-7000-8000-000000000000"),
+        request_id: Some(b"0190b3a4-0000-7000-8000-000000000000"),
         client_ip: Some("192.0.2.7"),
         listener: Some("public"),
         protocol: Some("HTTP/1.1"),

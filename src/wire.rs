@@ -1,7 +1,7 @@
 //! A byte stream with what was received of it, and timers that are moved late.
 //!
-//! Both sides' connections stand on these. A connection that waits holds no buffer: what comes first
-//! is read on the stack and kept in memory of its size; only a message that is known to be longer
+//! Both sides' connections stand on these. A connection that waits holds a small buffer or none: what
+//! comes first is read on the stack and kept in memory of its size; only a message that is known to be longer
 //! gets room in advance. Must never know what the bytes mean.
 
 use std::future::Future;
@@ -20,6 +20,9 @@ const FIRST: usize = 16 * 1024;
 /// The most room that is made in advance, in bytes.
 const MOST: usize = 64 * 1024;
 
+/// A buffer up to so many bytes is kept while a connection rests.
+const KEPT: usize = 2 * 1024;
+
 /// A byte stream with what was received of it.
 #[derive(Debug)]
 pub struct Wire<T> {
@@ -28,6 +31,8 @@ pub struct Wire<T> {
     pub received: BytesMut,
     /// How much room the next read gets; 0: what is on the stack.
     room: usize,
+    /// The most that was held at once, of which the buffer is.
+    largest: usize,
 }
 
 impl<T: AsyncRead + AsyncWrite + Unpin> Wire<T> {
@@ -37,6 +42,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Wire<T> {
             stream,
             received: BytesMut::new(),
             room: 0,
+            largest: 0,
         }
     }
 
@@ -61,6 +67,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Wire<T> {
             self.room = MOST;
         }
         self.received.extend_from_slice(bytes);
+        self.largest = self.largest.max(self.received.len());
         Poll::Ready(Ok(bytes.len()))
     }
 
@@ -77,14 +84,17 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Wire<T> {
         self.room = usize::try_from(bytes).map_or(MOST, |bytes| bytes.min(MOST));
         if self.room > 0 {
             self.received.reserve(self.room);
+            self.largest = self.largest.max(self.received.len() + self.room);
         }
     }
 
-    /// A message has ended: what is not taken yet belongs to the next. Gives memory back.
+    /// A message has ended: what is not taken yet belongs to the next. Gives much memory back, and
+    /// keeps a little for the next message.
     pub fn rest(&mut self) {
         self.room = 0;
-        if self.received.is_empty() {
+        if self.received.is_empty() && self.largest > KEPT {
             self.received = BytesMut::new();
+            self.largest = 0;
         }
     }
 
@@ -192,7 +202,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_wire_at_rest_holds_no_memory() {
+    async fn a_wire_at_rest_holds_next_to_no_memory() {
         let (mut client, server) = duplex(1 << 20);
         let mut wire = Wire::new(server);
         wire.expect(100_000);

@@ -68,64 +68,76 @@ pub enum Known {
     Other,
 }
 
+/// The names, by length.
+const NAMES: [&[(&[u8], Known)]; 20] = {
+    let mut names: [&[(&[u8], Known)]; 20] = [&[]; 20];
+    names[2] = &[(b"te", Known::Te)];
+    names[4] = &[(b"host", Known::Host), (b"date", Known::Date)];
+    names[6] = &[(b"expect", Known::Expect)];
+    names[7] = &[
+        (b"trailer", Known::OneConnection),
+        (b"upgrade", Known::OneConnection),
+    ];
+    names[8] = &[(b"location", Known::Location)];
+    names[9] = &[
+        (b"forwarded", Known::Forwarded),
+        (b"x-real-ip", Known::OwnWay),
+    ];
+    names[10] = &[
+        (b"user-agent", Known::UserAgent),
+        (b"connection", Known::Connection),
+        (b"keep-alive", Known::OneConnection),
+    ];
+    names[11] = &[
+        (b"a2a-version", Known::A2aVersion),
+        (b"a2a_version", Known::LookAlike),
+    ];
+    names[12] = &[
+        (b"content-type", Known::ContentType),
+        (b"x-request-id", Known::XRequestId),
+    ];
+    names[13] = &[(b"authorization", Known::Authorization)];
+    names[14] = &[
+        (b"content-length", Known::ContentLength),
+        (b"a2a-extensions", Known::A2aExtensions),
+        (b"a2a_extensions", Known::LookAlike),
+    ];
+    names[15] = &[(b"x-forwarded-for", Known::XForwardedFor)];
+    names[16] = &[
+        (b"x-forwarded-host", Known::XForwardedHost),
+        (b"content-encoding", Known::ContentEncoding),
+        (b"proxy-connection", Known::OneConnection),
+    ];
+    names[17] = &[
+        (b"x-forwarded-proto", Known::XForwardedProto),
+        (b"transfer-encoding", Known::TransferEncoding),
+    ];
+    names[18] = &[(b"proxy-authenticate", Known::OneConnection)];
+    names[19] = &[(b"proxy-authorization", Known::OneConnection)];
+    names
+};
+
+/// What the names begin with by which a client tells its own way here.
+const OWN_WAY: &[u8] = b"x-forwarded-";
+
 impl Known {
     /// What a name, in whatever case, is.
     #[must_use]
     pub fn of(name: &[u8]) -> Self {
-        let candidates: &[(&[u8], Self)] = match name.len() {
-            2 => &[(b"te", Self::Te)],
-            4 => &[(b"host", Self::Host), (b"date", Self::Date)],
-            6 => &[(b"expect", Self::Expect)],
-            7 => &[
-                (b"trailer", Self::OneConnection),
-                (b"upgrade", Self::OneConnection),
-            ],
-            8 => &[(b"location", Self::Location)],
-            9 => &[
-                (b"forwarded", Self::Forwarded),
-                (b"x-real-ip", Self::OwnWay),
-            ],
-            10 => &[
-                (b"user-agent", Self::UserAgent),
-                (b"connection", Self::Connection),
-                (b"keep-alive", Self::OneConnection),
-            ],
-            11 => &[
-                (b"a2a-version", Self::A2aVersion),
-                (b"a2a_version", Self::LookAlike),
-            ],
-            12 => &[
-                (b"content-type", Self::ContentType),
-                (b"x-request-id", Self::XRequestId),
-            ],
-            13 => &[(b"authorization", Self::Authorization)],
-            14 => &[
-                (b"content-length", Self::ContentLength),
-                (b"a2a-extensions", Self::A2aExtensions),
-                (b"a2a_extensions", Self::LookAlike),
-            ],
-            15 => &[(b"x-forwarded-for", Self::XForwardedFor)],
-            16 => &[
-                (b"x-forwarded-host", Self::XForwardedHost),
-                (b"content-encoding", Self::ContentEncoding),
-                (b"proxy-connection", Self::OneConnection),
-            ],
-            17 => &[
-                (b"x-forwarded-proto", Self::XForwardedProto),
-                (b"transfer-encoding", Self::TransferEncoding),
-            ],
-            18 => &[(b"proxy-authenticate", Self::OneConnection)],
-            19 => &[(b"proxy-authorization", Self::OneConnection)],
-            _ => &[],
-        };
-        for (wanted, known) in candidates {
-            if name.eq_ignore_ascii_case(wanted) {
+        // The last letter tells most strangers from their likes.
+        let last = name.last().map_or(0, u8::to_ascii_lowercase);
+        let likes = NAMES.get(name.len()).copied().unwrap_or_default();
+        for (wanted, known) in likes {
+            if wanted.last() == Some(&last) && is_alike(name, wanted) {
                 return *known;
             }
         }
-        let prefix = b"x-forwarded-";
-        match name.split_at_checked(prefix.len()) {
-            Some((start, _)) if start.eq_ignore_ascii_case(prefix) => Self::OwnWay,
+        match name.split_at_checked(OWN_WAY.len()) {
+            Some((start @ [b'x' | b'X', b'-', b'f' | b'F', ..], _))
+                if start.eq_ignore_ascii_case(OWN_WAY) =>
+            {
+                Self::OwnWay
+            }
             _ => Self::Other,
         }
     }
@@ -208,8 +220,11 @@ impl Fields {
     /// The values of the lines of this name, in the order they came.
     pub fn named<'f>(&'f self, name: &'f HeaderName) -> impl Iterator<Item = &'f [u8]> {
         let name = name.as_str().as_bytes();
-        let is_wanted = move |it: &Field<'_>| it.name.eq_ignore_ascii_case(name);
-        self.iter().filter(is_wanted).map(|field| field.value)
+        let is_wanted = move |line: &&Line| {
+            line.name.len() == name.len() && is_alike(line.name.of(&self.bytes), name)
+        };
+        let lines = self.lines.iter().filter(is_wanted);
+        lines.map(|line| line.value.of(&self.bytes))
     }
 
     /// How many lines there are.
@@ -284,11 +299,39 @@ impl Piece {
         }
     }
 
+    const fn len(self) -> usize {
+        (self.end - self.start) as usize
+    }
+
     fn of(self, bytes: &[u8]) -> &[u8] {
         bytes
             .get(self.start as usize..self.end as usize)
             .unwrap_or_default()
     }
+}
+
+/// Whether a name is this one, which is as long and in lower case; eight letters are compared
+/// together.
+fn is_alike(name: &[u8], wanted: &[u8]) -> bool {
+    let (Some(first), Some(last)) = (name.first_chunk::<8>(), name.last_chunk::<8>()) else {
+        return name.eq_ignore_ascii_case(wanted);
+    };
+    let ends_alike = Some(&lower(*first)) == wanted.first_chunk::<8>()
+        && Some(&lower(*last)) == wanted.last_chunk::<8>();
+    ends_alike && (name.len() <= 16 || name.eq_ignore_ascii_case(wanted))
+}
+
+/// The bytes with ASCII letters in lower case.
+const fn lower(bytes: [u8; 8]) -> [u8; 8] {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGHS: u64 = 0x8080_8080_8080_8080;
+    let word = u64::from_le_bytes(bytes);
+    let low = word & !HIGHS;
+    // The top bit where a byte is at least `A`, and where it is beyond `Z`.
+    let from_a = low.wrapping_add(ONES * (0x80 - b'A' as u64));
+    let beyond_z = low.wrapping_add(ONES * (0x80 - b'Z' as u64 - 1));
+    let is_upper = from_a & !beyond_z & !word & HIGHS;
+    (word | is_upper >> 2).to_le_bytes()
 }
 
 /// Without spaces and tabs around it: HTTP/1.1 parsers trim values, HTTP/2 does not.
@@ -333,6 +376,15 @@ mod tests {
             ("", Known::Other),
         ] {
             assert_eq!(Known::of(name.as_bytes()), known, "{name}");
+        }
+    }
+
+    #[test]
+    fn letters_are_lowered_and_nothing_else() {
+        for byte in 0..=u8::MAX {
+            assert_eq!(lower([byte; 8]), [byte.to_ascii_lowercase(); 8], "{byte}");
+            let pair = [byte, b'A', byte, 0xff, byte, b'[', 0, byte];
+            assert_eq!(lower(pair), pair.map(|it| it.to_ascii_lowercase()));
         }
     }
 

@@ -29,7 +29,7 @@ pub struct Line<'a> {
     /// When the request came.
     pub ts: Timestamp,
     /// The id that is also sent upstream and back.
-    pub request_id: Option<&'a str>,
+    pub request_id: Option<&'a [u8]>,
     /// Who connected, by the rules for trusted proxies: an address as text.
     pub client_ip: Option<&'a str>,
     /// Who connected, where that may be another: a proxy.
@@ -136,7 +136,7 @@ impl Line<'_> {
     pub fn append(&self, out: &mut Vec<u8>, spelled: &mut Rfc3339) {
         let mut line = Object::new(out);
         line.plain(key!("ts"), |out| spelled.append(out, self.ts));
-        text(
+        bytes(
             &mut line,
             key!("request_id"),
             self.request_id,
@@ -252,7 +252,7 @@ mod tests {
 
     fn full(text: &str) -> Line<'_> {
         Line {
-            request_id: Some(text),
+            request_id: Some(text.as_bytes()),
             client_ip: Some("192.0.2.7"),
             peer_ip: Some("10.0.0.1"),
             listener: Some("public"),

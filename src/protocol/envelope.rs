@@ -78,7 +78,7 @@ const READING_SKILLS: [&str; 4] = [
 ];
 
 /// How many bytes of a response are looked at: `jsonrpc` and `id` fit, and what follows is named.
-const TELLING: usize = 512;
+const TELLING: usize = 256;
 
 /// Whether a JSON-RPC response is an error, as far as its first bytes tell.
 ///
@@ -87,7 +87,7 @@ const TELLING: usize = 512;
 #[must_use]
 pub fn is_error_response(start: &[u8]) -> Option<bool> {
     let start = start.get(..TELLING).unwrap_or(start);
-    let start = match std::str::from_utf8(start) {
+    let start = match simdutf8::compat::from_utf8(start) {
         Ok(text) => text,
         // A cut in the middle of a character.
         Err(error) => std::str::from_utf8(start.get(..error.valid_up_to())?).ok()?,
@@ -96,8 +96,8 @@ pub fn is_error_response(start: &[u8]) -> Option<bool> {
     // Malformed ends the walk: at the member that tells, or where the piece ends.
     let _ = Scanner::new(start).object(|scanner, name| {
         match name {
-            "result" => found = Some(false),
-            "error" if scanner.peek()? != b'n' => found = Some(true),
+            b"result" => found = Some(false),
+            b"error" if scanner.peek()? != b'n' => found = Some(true),
             _ => return skip(scanner),
         }
         Err(Malformed)
@@ -217,10 +217,10 @@ impl<'b> Members<'b> {
 
     fn top(&mut self, scanner: &mut Scanner<'b>) -> Scan<()> {
         scanner.object(|scanner, name| match name {
-            "id" => self.id.take(scanner),
-            "jsonrpc" => self.jsonrpc.take(scanner),
-            "method" => self.method.take(scanner),
-            "params" => {
+            b"id" => self.id.take(scanner),
+            b"jsonrpc" => self.jsonrpc.take(scanner),
+            b"method" => self.method.take(scanner),
+            b"params" => {
                 self.duplicate |= self.params.again();
                 self.params(scanner)
             }
@@ -230,12 +230,12 @@ impl<'b> Members<'b> {
 
     fn params(&mut self, scanner: &mut Scanner<'b>) -> Scan<()> {
         object_or_skip(scanner, |scanner, name| match name {
-            "tenant" => self.tenant.take(scanner),
-            "message" => {
+            b"tenant" => self.tenant.take(scanner),
+            b"message" => {
                 self.duplicate |= self.message.again();
                 self.message(scanner)
             }
-            "configuration" => {
+            b"configuration" => {
                 self.duplicate |= self.configuration.again();
                 self.configuration(scanner)
             }
@@ -245,14 +245,14 @@ impl<'b> Members<'b> {
 
     fn configuration(&mut self, scanner: &mut Scanner<'b>) -> Scan<()> {
         object_or_skip(scanner, |scanner, name| match name {
-            "acceptedOutputModes" => self.accepted_output_modes.take(scanner),
+            b"acceptedOutputModes" => self.accepted_output_modes.take(scanner),
             _ => skip(scanner),
         })
     }
 
     fn message(&mut self, scanner: &mut Scanner<'b>) -> Scan<()> {
         object_or_skip(scanner, |scanner, name| {
-            if name != "parts" {
+            if name != b"parts" {
                 return skip(scanner);
             }
             self.duplicate |= self.parts.again();
@@ -268,8 +268,8 @@ impl<'b> Members<'b> {
 
     fn part(&mut self, scanner: &mut Scanner<'b>) -> Scan<()> {
         object_or_skip(scanner, |scanner, name| match name {
-            "mediaType" => self.media_type.take(scanner),
-            "data" => {
+            b"mediaType" => self.media_type.take(scanner),
+            b"data" => {
                 self.duplicate |= self.data.again();
                 self.data(scanner)
             }
@@ -279,8 +279,8 @@ impl<'b> Members<'b> {
 
     fn data(&mut self, scanner: &mut Scanner<'b>) -> Scan<()> {
         object_or_skip(scanner, |scanner, name| match name {
-            "type" => self.data_type.take(scanner),
-            "idempotency_key" => self.idempotency_key.take(scanner),
+            b"type" => self.data_type.take(scanner),
+            b"idempotency_key" => self.idempotency_key.take(scanner),
             _ => skip(scanner),
         })
     }
@@ -328,7 +328,7 @@ impl<'b> Members<'b> {
 
 fn object_or_skip<'b>(
     scanner: &mut Scanner<'b>,
-    each: impl FnMut(&mut Scanner<'b>, &str) -> Scan<()>,
+    each: impl FnMut(&mut Scanner<'b>, &[u8]) -> Scan<()>,
 ) -> Scan<()> {
     if scanner.peek()? == b'{' {
         scanner.object(each)

@@ -66,12 +66,12 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Walks the members of the object that starts here. `each` gets every name, decoded, and must
-    /// consume the value. A name that decodes to no Unicode text comes as the empty one.
+    /// Walks the members of the object that starts here. `each` gets every name, decoded, as UTF-8,
+    /// and must consume the value. A name that decodes to no Unicode text comes as the empty one.
     ///
     /// # Errors
     /// Not an object, or malformed.
-    pub fn object(&mut self, mut each: impl FnMut(&mut Self, &str) -> Scan<()>) -> Scan<()> {
+    pub fn object(&mut self, mut each: impl FnMut(&mut Self, &[u8]) -> Scan<()>) -> Scan<()> {
         self.open(b'{')?;
         let mut next = self.peek()?;
         if next == b'}' {
@@ -87,9 +87,9 @@ impl<'a> Scanner<'a> {
             self.expect(b':')?;
             if is_escaped {
                 let name = self.slice(start, end)?.text().unwrap_or_default();
-                each(self, &name)?;
+                each(self, name.as_bytes())?;
             } else {
-                let name = self.text.get(start + 1..end - 1).ok_or(Malformed)?;
+                let name = self.bytes.get(start + 1..end - 1).ok_or(Malformed)?;
                 each(self, name)?;
             }
             match self.peek()? {
@@ -365,15 +365,10 @@ const fn zero_bytes(word: u64) -> u64 {
 /// Where the next quote, backslash or control byte stands from `at` on; the end if there is none.
 #[inline]
 fn plain_until(bytes: &[u8], at: usize) -> usize {
-    let rest = bytes.get(at..).unwrap_or_default();
-    let (words, rest) = rest.as_chunks::<8>();
+    let (words, rest) = bytes.get(at..).unwrap_or_default().as_chunks::<8>();
     let mut at = at;
     for word in words {
-        let word = u64::from_le_bytes(*word);
-        let control = word.wrapping_sub(ONES * 0x20) & !word & HIGHS;
-        let stop = control
-            | zero_bytes(word ^ (ONES * b'"' as u64))
-            | zero_bytes(word ^ (ONES * b'\\' as u64));
+        let stop = stops(u64::from_le_bytes(*word));
         if stop != 0 {
             return at + (stop.trailing_zeros() / 8) as usize;
         }
@@ -381,6 +376,21 @@ fn plain_until(bytes: &[u8], at: usize) -> usize {
     }
     let plain = |byte: &&u8| **byte >= 0x20 && **byte != b'"' && **byte != b'\\';
     at + rest.iter().take_while(plain).count()
+}
+
+/// Marks the top bit of bytes that end a run of plain text; the lowest mark is exact, one above it
+/// may be false.
+#[inline]
+const fn stops(word: u64) -> u64 {
+    let quote = word ^ (ONES * b'"' as u64);
+    let backslash = word ^ (ONES * b'\\' as u64);
+    let below =
+        word.wrapping_sub(ONES * 0x20) | quote.wrapping_sub(ONES) | backslash.wrapping_sub(ONES);
+    if word & HIGHS == 0 {
+        // ASCII: a top bit can only come from borrowing.
+        return below & HIGHS;
+    }
+    (word.wrapping_sub(ONES * 0x20) & !word & HIGHS) | zero_bytes(quote) | zero_bytes(backslash)
 }
 
 /// Where the next byte that is no white space stands from `at` on; the end if there is none.

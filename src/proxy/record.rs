@@ -299,7 +299,7 @@ impl Drop for Record {
         };
         let [rpc_method, rpc_id, skill] = self.rpc.parts();
         let mut line = Line::new(self.ts, self.outcome);
-        line.request_id = Some(self.request_id.as_str());
+        line.request_id = Some(self.request_id.as_bytes());
         let told = self.told.as_ref().map(|told| &told.forwarded_for);
         let client = told.unwrap_or(&self.connection.forwarded_for);
         line.client_ip = client.to_str().ok();

@@ -151,28 +151,35 @@ fn host(head: &RequestHead) -> Result<Option<Cow<'_, str>>, Unfit> {
 
 /// A `Host` value that is a valid authority without user info.
 pub(super) fn authority(line: &[u8]) -> Option<&str> {
-    let text = std::str::from_utf8(line).ok()?;
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
-    let (host, port) = match text.rsplit_once(':') {
-        Some((host, port)) if !port.ends_with(']') => (host, port),
-        _ => (text, ""),
-    };
-    let is_port = port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok();
-    if !port.is_empty() && !is_port {
-        return None;
+    let (host, port) = split_port(line);
+    let is_port = port.is_none_or(|port| {
+        let text = std::str::from_utf8(port).unwrap_or_default();
+        port.iter().all(u8::is_ascii_digit) && (port.is_empty() || text.parse::<u16>().is_ok())
+    });
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
+    let is_host = host.iter().all(plain) || is_literal(host);
+    (is_port && is_host).then(|| std::str::from_utf8(line).ok())?
+}
+
+/// Whether a host is an IPv6 address in brackets.
+fn is_literal(host: &[u8]) -> bool {
+    let inner = host.strip_prefix(b"[").and_then(|it| it.strip_suffix(b"]"));
+    let text = inner.and_then(|inner| std::str::from_utf8(inner).ok());
+    text.is_some_and(|text| text.parse::<std::net::Ipv6Addr>().is_ok())
+}
+
+/// The host of an authority, and its port where there is a colon for one.
+fn split_port(authority: &[u8]) -> (&[u8], Option<&[u8]>) {
+    let colon = memchr::memrchr(b':', authority);
+    match colon.and_then(|at| authority.split_at_checked(at)) {
+        Some((host, port)) if !port.ends_with(b"]") => (host, port.get(1..)),
+        _ => (authority, None),
     }
-    if host.bytes().all(plain) {
-        return Some(text);
-    }
-    let literal = host.strip_prefix('[')?.strip_suffix(']')?;
-    literal.parse::<std::net::Ipv6Addr>().ok().map(|_| text)
 }
 
 fn without_port(authority: &str) -> &str {
-    match authority.rsplit_once(':') {
-        Some((host, port)) if !port.ends_with(']') => host,
-        _ => authority,
-    }
+    let (host, _) = split_port(authority.as_bytes());
+    authority.get(..host.len()).unwrap_or(authority)
 }
 
 /// Whether an absolute-form target names the same authority as `Host` (RFC 9112 section 3.2.2).

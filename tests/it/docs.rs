@@ -167,7 +167,7 @@ fn the_access_log_table_is_the_fields_of_a_line() {
     // Every field by name, so that a new one has to be put here.
     let line = Line {
         ts: Timestamp::UNIX_EPOCH,
-        request_id: Some("r"),
+        request_id: Some(b"r"),
         client_ip: Some("192.0.2.7"),
         peer_ip: Some("10.0.0.1"),
         listener: Some("public"),

@@ -75,7 +75,7 @@ const LONG: Duration = Duration::from_secs(30);
 
 fn write(pen: &Pen, id: &str) {
     pen.write(&Line {
-        request_id: Some(id),
+        request_id: Some(id.as_bytes()),
         ..Line::new(Timestamp::UNIX_EPOCH, Outcome::Ok)
     });
 }
