@@ -20,11 +20,12 @@ use std::thread::{self, JoinHandle};
 use crate::admin::{Process, Readiness};
 use crate::config::{self, Format, Problems, Settings};
 use crate::limit::{Clock, Limiter, SystemClock};
-use crate::listen::{self, Drain, Stage};
+use crate::listen::{self, Doorman, Drain, Stage};
 use crate::observe::{AccessLog, Destination, Metrics, SystemWallClock, WallClock, log};
 use crate::proxy::Budget;
 use crate::state::reload::{Environment, Reloaded, Reloader};
-use crate::state::{Rejected, Shared};
+use crate::state::tls::Files;
+use crate::state::{Keyring, Rejected, Shared};
 
 /// What a gateway is started from.
 #[derive(Clone)]
@@ -84,24 +85,38 @@ pub enum StartError {
     Thread(io::Error),
 }
 
-/// Loads a configuration as [`Gateway::start`] would: valid, and served by this version.
+/// A configuration that can be served.
+#[derive(Debug)]
+pub struct Loaded {
+    text: String,
+    /// What it says. The warnings of its certificates are among its own.
+    pub settings: Settings,
+    keyring: Keyring,
+    files: Files,
+}
+
+/// Loads a configuration as [`Gateway::start`] would: valid, and with certificates that can be used.
 ///
 /// # Errors
 /// Every problem.
-pub fn load(options: &Options) -> Result<(String, Settings), Problems> {
+pub fn load(options: &Options) -> Result<Loaded, Problems> {
     let text = config::read(&options.path)?;
-    let settings = config::parse(
+    let mut settings = config::parse(
         &text,
         Format::of(&options.path),
         &options.path,
         &*options.env,
     )?;
-    let not_yet = settings.not_yet();
-    if not_yet.is_empty() {
-        Ok((text, settings))
-    } else {
-        Err(not_yet)
-    }
+    let keyring = Keyring::default();
+    let mut files = Files::default();
+    let loaded = keyring.load(&settings, &mut files, options.wall.now())?;
+    settings.warn(loaded.warnings);
+    Ok(Loaded {
+        text,
+        settings,
+        keyring,
+        files,
+    })
 }
 
 /// Sends this process's diagnostics where the settings say. Once per process.
@@ -139,7 +154,12 @@ impl Gateway {
     /// # Errors
     /// Why it did not start; nothing is left running.
     pub fn start(options: Options) -> Result<Self, StartError> {
-        let (text, settings) = load(&options).map_err(StartError::Config)?;
+        let Loaded {
+            text,
+            settings,
+            keyring,
+            files,
+        } = load(&options).map_err(StartError::Config)?;
         for warning in &settings.warnings {
             tracing::warn!("{warning}");
         }
@@ -153,7 +173,7 @@ impl Gateway {
         });
 
         let workers = worker_count(&settings);
-        let bound = bind_all(&settings, workers, &shared)?;
+        let bound = bind_all(&settings, workers, &shared, &keyring)?;
         let admin = bind_admin(&settings)?;
         let admin_address = admin.local_addr().map_err(StartError::Thread)?;
         tell_what_starts(&settings, &bound.addresses, admin_address, workers);
@@ -169,8 +189,9 @@ impl Gateway {
         let reloader = Arc::new(Reloader::start(
             options.path,
             options.env,
-            text,
+            (text, files),
             settings,
+            keyring,
             Arc::clone(&shared),
             Arc::clone(&options.wall),
         ));
@@ -327,7 +348,12 @@ struct Bound {
     addresses: Vec<(Box<str>, SocketAddr)>,
 }
 
-fn bind_all(settings: &Settings, workers: usize, shared: &Shared) -> Result<Bound, StartError> {
+fn bind_all(
+    settings: &Settings,
+    workers: usize,
+    shared: &Shared,
+    keyring: &Keyring,
+) -> Result<Bound, StartError> {
     let open = Arc::new(AtomicUsize::new(0));
     let mut by_worker: Vec<Vec<worker::Listening>> = (0..workers).map(|_| Vec::new()).collect();
     let mut addresses = Vec::new();
@@ -339,6 +365,12 @@ fn bind_all(settings: &Settings, workers: usize, shared: &Shared) -> Result<Boun
         };
         let sockets = listen::bind(listener.address, workers).map_err(failed)?;
         let meters = shared.metrics.listener(&listener.name);
+        let doorman = keyring
+            .terminator(&listener.name)
+            .map(|terminator| Doorman {
+                terminator,
+                meters: shared.metrics.handshakes(&listener.name),
+            });
         let address = sockets
             .first()
             .ok_or_else(|| failed(io::ErrorKind::InvalidInput.into()))?
@@ -351,6 +383,7 @@ fn bind_all(settings: &Settings, workers: usize, shared: &Shared) -> Result<Boun
                 name: listener.name.clone(),
                 open: Arc::clone(&open),
                 meters: meters.clone(),
+                doorman: doorman.clone(),
             });
         }
     }

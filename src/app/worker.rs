@@ -10,7 +10,7 @@ use tokio::runtime;
 use tokio::task::LocalSet;
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::listen::{self, Acceptor, Draining, Limits, Stage};
+use crate::listen::{self, Acceptor, Doorman, Draining, Limits, Stage};
 use crate::observe::{ListenerMeters, Pen, WallClock};
 use crate::proxy::worker::Parts;
 use crate::proxy::{Budget, Worker, ingress};
@@ -37,6 +37,7 @@ pub(super) struct Listening {
     pub(super) name: Box<str>,
     pub(super) open: Arc<AtomicUsize>,
     pub(super) meters: ListenerMeters,
+    pub(super) doorman: Option<Doorman>,
 }
 
 impl Belongings {
@@ -67,6 +68,7 @@ impl Belongings {
                 connections: listening.meters.connections,
                 refused: listening.meters.refused,
                 unreadable: worker.nowhere.clone(),
+                doorman: listening.doorman,
             };
             let live = self.live.clone();
             let limits = move || limits(&live);

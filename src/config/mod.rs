@@ -35,8 +35,9 @@ pub use per::{Dimension, Per};
 pub use problem::{Excerpt, Problem, Problems, Severity};
 pub use schema::schema;
 pub use settings::{
-    AccessLog, Admin, Callers, Endpoint, Identify, Level, Limits, Listener, Log, LogFormat, Pin,
-    Quota, RateLimitHeaders, Runtime, Secret, Settings, Shutdown, Tls, Upstream,
+    AccessLog, Admin, Callers, Clients, Endpoint, Identify, Level, Limits, Listener, Log,
+    LogFormat, NamedFile, PairFiles, Pin, Place, Quota, RateLimitHeaders, Runtime, Secret,
+    Settings, Shutdown, Tls, Upstream, UpstreamTls,
 };
 pub use web::{Host, UpstreamUrl};
 

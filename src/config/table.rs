@@ -107,11 +107,6 @@ impl<'t> Table<'t> {
         }
     }
 
-    /// Where the table is to be pointed at.
-    pub(crate) const fn span(&self) -> Option<&Span> {
-        self.span.as_ref()
-    }
-
     fn ask(&mut self, key: &'static str) -> Option<(&'t Entry, String)> {
         self.asked.push(key);
         let entry = self.entries.iter().find(|entry| entry.key == key)?;
@@ -138,13 +133,30 @@ impl<'t> Table<'t> {
 
     /// One value that must be there.
     pub(crate) fn required<T: FromNode>(&mut self, key: &'static str) -> Field<T> {
+        self.required_beside(key, &[])
+    }
+
+    /// One value that must be there; `others` are keys of this table that look like its key and
+    /// mean something else.
+    pub(crate) fn required_beside<T: FromNode>(
+        &mut self,
+        key: &'static str,
+        others: &[&'static str],
+    ) -> Field<T> {
         let field = self.field::<T>(key);
-        let is_drawn = self.drawing.is_some();
-        if field.is_absent() && !is_drawn && !self.is_misspelt(key, &[]) {
-            let hint = format!("{key} takes {}", T::EXPECTED);
-            self.missing(key, Some(hint));
+        if let Some(drawing) = &self.drawing {
+            drawing.borrow_mut().require(key, &[]);
+            return field;
         }
-        self.unless_misspelt(field, key, &[])
+        if !field.is_absent() {
+            return field;
+        }
+        if self.is_misspelt(key, others) {
+            return Field::Wrong;
+        }
+        let hint = format!("{key} takes {}", T::EXPECTED);
+        self.missing(key, Some(hint));
+        field
     }
 
     /// An absent field becomes a wrong one where its key is there under another spelling: that is
@@ -239,6 +251,49 @@ impl<'t> Table<'t> {
             span: node.span.clone(),
             path,
         })
+    }
+
+    /// A list of tables, each read by `shape`; empty where there is none.
+    pub(crate) fn tables<T>(
+        &mut self,
+        key: &'static str,
+        section: &'static str,
+        shape: fn(Table<'t>) -> T,
+    ) -> Vec<T> {
+        if let Some(drawn) = self.drawn_below(|drawing| drawing.list(key, section), section) {
+            shape(drawn);
+            return Vec::new();
+        }
+        let Some((entry, path)) = self.ask(key) else {
+            return Vec::new();
+        };
+        let nodes = match &entry.node.value {
+            Value::List(nodes) => nodes.as_slice(),
+            // One by itself is read like a list of one, and reported.
+            Value::Table(_) => std::slice::from_ref(&entry.node),
+            Value::Failed => return Vec::new(),
+            Value::Text { .. }
+            | Value::Integer(_)
+            | Value::Float
+            | Value::Boolean(_)
+            | Value::Time
+            | Value::Null => &[],
+        };
+        if !matches!(entry.node.value, Value::List(_)) {
+            let what = "expected a list of tables";
+            let hint = format!("write {key} = [{{ .. }}, {{ .. }}]");
+            let finding = Finding::error(entry.node.span.clone(), path.clone(), what);
+            self.report.add(finding.hint(hint));
+        }
+        let below = nodes.iter().enumerate().map(|(index, node)| {
+            let mut table = Self {
+                span: Some(node.span.clone()),
+                ..Self::empty(self.report, section, format!("{path}[{index}]"))
+            };
+            table.open(node);
+            shape(table)
+        });
+        below.collect()
     }
 
     /// A table below this one; without one, an absent one.

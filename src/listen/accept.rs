@@ -28,6 +28,7 @@ use tower::Service;
 
 use super::drain::{Draining, Stage};
 use super::serve::{Limits, one};
+use super::tls::{Doorman, Protocol};
 use crate::observe::EndpointMeters;
 use crate::state::connection::Connection;
 
@@ -49,6 +50,8 @@ pub struct Acceptor {
     pub refused: Counter,
     /// Counters of requests that found no endpoint: what was not even HTTP is counted there.
     pub unreadable: EndpointMeters,
+    /// Who makes TLS connections of them; `None`: clear text.
+    pub doorman: Option<Doorman>,
 }
 
 /// Accepts and serves until drained; returns when the last connection has ended.
@@ -76,6 +79,7 @@ where
         connections,
         refused,
         unreadable,
+        doorman,
     } = acceptor;
     let listener = TcpListener::from_std(listener)?;
     let served = Rc::new(Served::default());
@@ -84,7 +88,9 @@ where
         let limits = limits();
         let Some(place) = Place::take(&open, limits.connections, &connections) else {
             refused.inc();
-            turn_away(&socket);
+            if doorman.is_none() {
+                turn_away(&socket);
+            }
             return;
         };
         if let Err(error) = prepare(&socket) {
@@ -94,22 +100,34 @@ where
         let connection = Rc::new(Connection::new(
             peer,
             Rc::clone(&name),
-            "http",
+            if doorman.is_some() { "https" } else { "http" },
             Instant::now(),
         ));
         let service = make(Rc::clone(&connection));
-        let task = one(
-            socket,
-            connection,
-            limits,
-            service,
-            drain.clone(),
-            unreadable.clone(),
-        );
-        let ticket = served.enter();
+        let (drain, unreadable) = (drain.clone(), unreadable.clone());
+        let held = (place, served.enter());
+        // Two kinds of task: one in clear is not as large as one over TLS.
+        let Some(doorman) = doorman.clone() else {
+            let protocol = Protocol::Unsaid;
+            let task = one(
+                socket, protocol, connection, limits, service, drain, unreadable,
+            );
+            tokio::task::spawn_local(async move {
+                task.await;
+                drop(held);
+            });
+            return;
+        };
         tokio::task::spawn_local(async move {
-            task.await;
-            drop((place, ticket));
+            let limit = limits.header_timeout;
+            let shaken = doorman.shake(socket, &connection, limit, drain.clone());
+            if let Some((stream, protocol)) = shaken.await {
+                one(
+                    stream, protocol, connection, limits, service, drain, unreadable,
+                )
+                .await;
+            }
+            drop(held);
         });
     };
     let mut stop = draining.clone();

@@ -9,9 +9,11 @@ mod bind;
 mod drain;
 mod heads;
 mod serve;
+mod tls;
 mod watched;
 
 pub use accept::{Acceptor, serve};
 pub use bind::bind;
 pub use drain::{Drain, Draining, Stage};
 pub use serve::Limits;
+pub use tls::Doorman;

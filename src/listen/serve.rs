@@ -25,6 +25,7 @@ use tower::Service;
 use tower::util::MapResponse;
 
 use super::drain::{Draining, Stage};
+use super::tls::Protocol;
 use super::watched::{Deadlines, Watched};
 use crate::observe::EndpointMeters;
 use crate::protocol::Outcome;
@@ -32,7 +33,7 @@ use crate::state::connection::{Connection, Phase};
 
 /// How long a new connection has for its first request although the gateway drains: its client
 /// could not know.
-const GRACE: Duration = Duration::from_millis(250);
+pub(super) const GRACE: Duration = Duration::from_millis(250);
 
 /// How many header lines hyper reads without allocating for them.
 const INLINE_HEADERS: usize = 100;
@@ -55,6 +56,7 @@ pub struct Limits {
 /// Serves one connection to its end.
 pub(super) async fn one<T, S, B>(
     socket: T,
+    _protocol: Protocol,
     connection: Rc<Connection>,
     limits: Limits,
     service: S,

@@ -22,83 +22,19 @@ use super::clock::Timestamp;
 use super::histogram::Histogram;
 use crate::protocol::{Outcome, Step};
 
+mod handshake;
 mod labels;
 mod meters;
+mod names;
 
+pub use handshake::{HandshakeFailure, HandshakeMeters};
 use labels::{
-    At, Decided, EndedAt, Filled, On, Pooled, Reloaded, Reported, at, decided, ended_at, filled,
-    on, pooled, reported,
+    At, Certified, Decided, EndedAt, Filled, On, Pooled, Reloaded, Reported, Shaken, at, certified,
+    decided, ended_at, filled, on, pooled, reported, shaken,
 };
 use meters::FILLED;
 pub use meters::{EndpointMeters, ListenerMeters, Presence, QuotaMeters, UpstreamMeters};
-
-/// Every metric as it is scraped in text format 0.0.4, and what it tells.
-pub const NAMES: &[(&str, &str)] = &[
-    (
-        "forecourt_http_requests_total",
-        "Requests by how they ended; endpoint is empty where none was found",
-    ),
-    (
-        "forecourt_http_request_duration_seconds",
-        "From a request's head to the last byte of its answer",
-    ),
-    (
-        "forecourt_upstream_duration_seconds",
-        "From handing a request over to the head of the upstream's answer",
-    ),
-    (
-        "forecourt_normalized_headers_total",
-        "Absent headers that were filled in",
-    ),
-    (
-        "forecourt_reported_total",
-        "Requests that a step in report mode would have refused",
-    ),
-    (
-        "forecourt_stripped_query_total",
-        "Requests from whose query a protocol parameter was removed",
-    ),
-    (
-        "forecourt_ratelimit_decisions_total",
-        "Decisions by quota: admitted, or refused by this one",
-    ),
-    ("forecourt_ratelimit_keys", "Quota buckets in memory"),
-    (
-        "forecourt_ratelimit_overflow_total",
-        "Calls decided on a shared bucket because the table was full",
-    ),
-    ("forecourt_connections", "Open client connections"),
-    (
-        "forecourt_connections_refused_total",
-        "Client connections closed on arrival because there were too many",
-    ),
-    ("forecourt_requests_in_flight", "Requests being served"),
-    (
-        "forecourt_in_flight_bytes",
-        "Bytes of request bodies held in memory",
-    ),
-    (
-        "forecourt_upstream_connections",
-        "Connections to an upstream, idle or active",
-    ),
-    (
-        "forecourt_config_reloads_total",
-        "Configuration reloads: success, or failure where the old one serves on",
-    ),
-    (
-        "forecourt_config_generation",
-        "Generation of the configuration that serves",
-    ),
-    (
-        "forecourt_config_last_reload_success_timestamp_seconds",
-        "When the configuration that serves was applied",
-    ),
-    (
-        "forecourt_access_log_dropped_total",
-        "Access-log lines that were lost",
-    ),
-    ("forecourt_build_info", "The version that runs; always 1"),
-];
+pub use names::NAMES;
 
 /// A text format that scrapers understand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,6 +71,8 @@ pub struct Metrics {
     ratelimit_overflow: Counter,
     connections: Family<On, Gauge>,
     connections_refused: Family<On, Counter>,
+    handshake_failures: Family<Shaken, Counter>,
+    certificate_expiry: Family<Certified, Gauge>,
     upstream_connections: Family<Pooled, Gauge>,
     reloads: Family<Reloaded, Counter>,
     generation: Gauge,
@@ -164,6 +102,8 @@ impl Metrics {
             ratelimit_overflow: Counter::default(),
             connections: Family::default(),
             connections_refused: Family::default(),
+            handshake_failures: Family::default(),
+            certificate_expiry: Family::default(),
             upstream_connections: Family::default(),
             reloads: Family::default(),
             generation: Gauge::default(),
@@ -227,6 +167,16 @@ impl Metrics {
             registry,
             "forecourt_connections_refused_total",
             self.connections_refused.clone(),
+        );
+        add(
+            registry,
+            "forecourt_tls_handshake_failures_total",
+            self.handshake_failures.clone(),
+        );
+        add(
+            registry,
+            "forecourt_tls_certificate_expiry_timestamp_seconds",
+            self.certificate_expiry.clone(),
         );
         add(
             registry,
@@ -327,6 +277,25 @@ impl Metrics {
     pub fn forget_listener(&self, name: &str) {
         self.connections.remove(&on(name));
         self.connections_refused.remove(&on(name));
+    }
+
+    /// The handles of a listener that speaks TLS.
+    #[must_use]
+    pub fn handshakes(&self, listener: &str) -> HandshakeMeters {
+        let failed = HandshakeFailure::ALL;
+        HandshakeMeters {
+            failed: failed.map(|why| made(&self.handshake_failures, shaken(listener, why.label()))),
+        }
+    }
+
+    /// Says until when a listener's certificate is valid.
+    pub fn certificate(&self, listener: &str, name: &str, not_after: Timestamp) {
+        made(&self.certificate_expiry, certified(listener, name)).set(not_after.as_second());
+    }
+
+    /// Drops the series of a certificate that is no longer served.
+    pub fn forget_certificate(&self, listener: &str, name: &str) {
+        self.certificate_expiry.remove(&certified(listener, name));
     }
 
     /// The handles of an upstream.

@@ -7,12 +7,13 @@ pub mod connection;
 pub mod effective;
 pub mod live;
 pub mod reload;
-
 pub mod routes;
 pub mod snapshot;
+pub mod tls;
 pub mod watch;
 
 pub use effective::Effective;
 pub use live::Live;
 pub use reload::{Attempt, Rejected, Reloader};
 pub use snapshot::{Endpoint, Pin, Shared, Snapshot};
+pub use tls::{Keyring, Terminator};

@@ -25,6 +25,8 @@ pub enum Cause {
     Unreachable,
     /// No connection within the connect timeout.
     ConnectTimeout,
+    /// The TLS handshake failed: no certificate that is believed, or none of ours that is.
+    Tls,
     /// The connection was closed or reset.
     Reset,
     /// No response head in time.
@@ -44,6 +46,7 @@ impl Cause {
         match self {
             Self::Unreachable => "no connection",
             Self::ConnectTimeout => "no connection in time",
+            Self::Tls => "no TLS",
             Self::Reset => "connection closed",
             Self::ResponseTimeout => "no response head in time",
             Self::IdleTimeout => "response body stalled",

@@ -11,6 +11,7 @@ mod exchange;
 mod fault;
 mod pool;
 mod stream;
+mod tls;
 
 use std::fmt;
 use std::sync::Arc;
@@ -25,6 +26,7 @@ use tokio::sync::Semaphore;
 pub use exchange::{Reply, ReplyBody};
 pub use fault::{Cause, Fault};
 pub use pool::Pools;
+pub use tls::Secure;
 
 /// The body of every request that goes out: whole, because it was read before it was judged.
 pub type Outgoing = http_body_util::Full<bytes::Bytes>;
@@ -56,6 +58,8 @@ pub struct Upstream {
     pub max_waiting: usize,
     /// Open connections now, by state.
     pub meters: Meters,
+    /// How it is spoken to over TLS; `None`: in clear.
+    secure: Option<Arc<Secure>>,
     permits: Arc<Semaphore>,
     waiting: AtomicUsize,
 }
@@ -109,6 +113,8 @@ pub struct Parts {
     pub max_waiting: usize,
     /// Gauges of open connections.
     pub meters: Meters,
+    /// How it is spoken to over TLS; `None`: in clear.
+    pub secure: Option<Arc<Secure>>,
 }
 
 impl Upstream {
@@ -135,6 +141,7 @@ impl Upstream {
             timeouts: parts.timeouts,
             max_waiting: parts.max_waiting,
             meters: parts.meters,
+            secure: parts.secure,
             permits: Arc::new(Semaphore::new(
                 parts.max_connections.min(Semaphore::MAX_PERMITS),
             )),

@@ -104,8 +104,7 @@ fn every_configuration_on_a_page_loads() {
             };
             let env = |name: &str| name.ends_with("_TOKEN").then(|| "token".to_owned());
             let parsed = config::parse(&whole, Format::Toml, &page, &env);
-            let settings = parsed.unwrap_or_else(|problems| panic!("{problems}\n{block}"));
-            assert!(settings.not_yet().is_empty(), "{block}");
+            parsed.unwrap_or_else(|problems| panic!("{problems}\n{block}"));
             count += 1;
         }
     }

@@ -33,5 +33,6 @@ mod refuse;
 mod reload;
 mod stream;
 mod strict;
+mod tls;
 mod watch;
 mod wire;

@@ -20,7 +20,6 @@ fn comparable(settings: Settings) -> Settings {
         }
     }
     settings.warnings = Problems::default();
-    settings.unserved = Problems::default();
     settings
 }
 

@@ -50,16 +50,23 @@ fn defaults_are_those_of_the_documentation() {
     assert_eq!(&*endpoint.contracts[0].contract.name, "aap/3.0");
     assert_eq!(endpoint.http_status, HttpStatus::Split);
     assert_eq!(endpoint.methods, None);
-    assert!(settings.warnings.is_empty() && settings.not_yet().is_empty());
+    assert!(settings.warnings.is_empty());
 }
 
 #[test]
-fn the_design_loads_and_says_what_is_not_served_yet() {
+fn the_design_loads() {
     let settings = fixture("design-both.toml");
     let tls = settings.listeners[1].tls.as_ref().unwrap();
     let directory = repository("tests/fixtures/config/good");
-    assert_eq!(tls.certificate, directory.join("cert.pem"));
-    assert_eq!(settings.not_yet().len(), 2, "{}", settings.not_yet());
+    assert_eq!(tls.default.certificate.path, directory.join("cert.pem"));
+    assert_eq!(tls.default.key.path, directory.join("key.pem"));
+    assert!(tls.others.is_empty() && tls.clients.is_none());
+    let secure = settings.upstreams[1].tls.as_ref().unwrap();
+    assert_eq!(
+        (&*secure.server_name, &secure.ca),
+        ("agent.internal", &None)
+    );
+    assert!(secure.client.is_none() && settings.upstreams[0].tls.is_none());
     assert_eq!(settings.runtime.workers.unwrap().get(), 2);
     assert_eq!(settings.callers.identify.len(), 3);
     let quota = &settings.quotas[0];
@@ -93,7 +100,6 @@ fn json_means_the_same_as_toml() {
         assert_eq!(toml.warnings.len(), json.warnings.len());
         for settings in [&mut toml, &mut json] {
             settings.warnings = Problems::default();
-            settings.unserved = Problems::default();
         }
         assert_eq!(toml, json, "{name}");
     }

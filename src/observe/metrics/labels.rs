@@ -39,6 +39,18 @@ pub(super) struct On {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct Shaken {
+    pub(super) listener: String,
+    pub(super) reason: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct Certified {
+    pub(super) listener: String,
+    pub(super) name: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(super) struct Pooled {
     pub(super) upstream: String,
     pub(super) state: &'static str,
@@ -86,6 +98,20 @@ pub(super) fn decided(quota: &str, decision: &'static str) -> Decided {
 pub(super) fn on(listener: &str) -> On {
     On {
         listener: listener.to_owned(),
+    }
+}
+
+pub(super) fn shaken(listener: &str, reason: &'static str) -> Shaken {
+    Shaken {
+        listener: listener.to_owned(),
+        reason,
+    }
+}
+
+pub(super) fn certified(listener: &str, name: &str) -> Certified {
+    Certified {
+        listener: listener.to_owned(),
+        name: name.to_owned(),
     }
 }
 

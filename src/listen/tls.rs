@@ -1,0 +1,121 @@
+//! Decides how a client's connection becomes a TLS one: its deadline, what was negotiated, and why it
+//! came to nothing. Must never answer in clear, and never hold up whoever accepts: a handshake runs
+//! in the task of its own connection.
+
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::{Error, InvalidMessage, PeerIncompatible};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, sleep_until, timeout_at};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+
+use super::drain::{Draining, Stage};
+use super::serve::GRACE;
+use crate::observe::{HandshakeFailure, HandshakeMeters};
+use crate::state::Terminator;
+use crate::state::connection::{Connection, Phase};
+
+/// TLS at one listener.
+#[derive(Clone, Debug)]
+pub struct Doorman {
+    /// The certificates and what else handshakes are made with.
+    pub terminator: Arc<Terminator>,
+    /// What is counted of them.
+    pub meters: HandshakeMeters,
+}
+
+/// What a client said it will speak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Protocol {
+    /// Nothing: in clear, or without ALPN.
+    Unsaid,
+    /// `http/1.1`.
+    Http1,
+    /// `h2`.
+    Http2,
+}
+
+impl Doorman {
+    /// Shakes hands within `limit` of the connection's beginning; from then on a request is due.
+    /// `None`: it came to nothing, which is counted.
+    pub(super) async fn shake(
+        &self,
+        socket: TcpStream,
+        connection: &Rc<Connection>,
+        limit: Duration,
+        mut draining: Draining,
+    ) -> Option<(TlsStream<TcpStream>, Protocol)> {
+        let accepted = connection.since();
+        let acceptor = TlsAcceptor::from(self.terminator.config());
+        let shaking = timeout_at(accepted + limit, acceptor.accept(socket));
+        let drained = async {
+            draining.reached(Stage::Draining).await;
+            sleep_until(accepted + GRACE).await;
+        };
+        let shaken = tokio::select! {
+            biased;
+            shaken = shaking => shaken.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())),
+            // Nobody has asked for anything yet.
+            () = drained => return None,
+        };
+        match shaken {
+            Ok(stream) => {
+                connection.enter(Phase::Head, Instant::now());
+                let protocol = match stream.get_ref().1.alpn_protocol() {
+                    Some(b"h2") => Protocol::Http2,
+                    Some(b"http/1.1") => Protocol::Http1,
+                    Some(_) | None => Protocol::Unsaid,
+                };
+                Some((stream, protocol))
+            }
+            Err(error) => {
+                let why = reason(&error);
+                self.meters.failed(why);
+                let peer = connection.peer;
+                tracing::debug!(%error, reason = why.label(), %peer, "TLS handshake failed");
+                None
+            }
+        }
+    }
+}
+
+/// Why a handshake failed, by the library's error.
+#[allow(
+    clippy::wildcard_enum_match_arm,
+    reason = "the library's errors, of which few are told apart"
+)]
+fn reason(error: &io::Error) -> HandshakeFailure {
+    let inner = error.get_ref().and_then(|it| it.downcast_ref::<Error>());
+    let Some(inner) = inner else {
+        return match error.kind() {
+            io::ErrorKind::TimedOut => HandshakeFailure::Timeout,
+            io::ErrorKind::UnexpectedEof
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::BrokenPipe => HandshakeFailure::Closed,
+            _ => HandshakeFailure::Other,
+        };
+    };
+    match inner {
+        Error::InvalidMessage(
+            InvalidMessage::InvalidContentType | InvalidMessage::UnknownProtocolVersion,
+        ) => HandshakeFailure::NotTls,
+        Error::PeerIncompatible(
+            PeerIncompatible::Tls12NotOffered
+            | PeerIncompatible::Tls12NotOfferedOrEnabled
+            | PeerIncompatible::ServerDoesNotSupportTls12Or13
+            | PeerIncompatible::SupportedVersionsExtensionRequired
+            | PeerIncompatible::ServerTlsVersionIsDisabledByOurConfig,
+        ) => HandshakeFailure::Version,
+        Error::PeerIncompatible(_) => HandshakeFailure::Parameters,
+        Error::NoApplicationProtocol => HandshakeFailure::Protocol,
+        Error::NoCertificatesPresented => HandshakeFailure::NoCertificate,
+        Error::InvalidCertificate(_) => HandshakeFailure::Certificate,
+        Error::AlertReceived(_) => HandshakeFailure::Alert,
+        _ => HandshakeFailure::Other,
+    }
+}
