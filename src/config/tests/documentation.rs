@@ -4,7 +4,7 @@ use super::*;
 use crate::config::report::Report;
 
 const EXAMPLES: usize = 5;
-const BLOCKS: usize = 7;
+const BLOCKS: usize = 8;
 
 #[test]
 fn examples_load_without_a_word() {
@@ -26,7 +26,10 @@ fn examples_load_without_a_word() {
 fn keys() -> Vec<(&'static str, &'static str)> {
     let text =
         fs::read_to_string(repository("tests/fixtures/config/good/design-both.toml")).unwrap();
-    let text = format!("{text}\n[quota.spare]\nper = \"all\"\nrate = \"1/s\"\n");
+    let text = format!(
+        "{text}\n[quota.spare]\nper = \"all\"\nrate = \"1/s\"\n[listener.spare]\naddress = \"127.0.0.1:1\"\n\
+         tls = {{ certificate = \"a\", key = \"b\", certificates = [{{ certificate = \"c\", key = \"d\" }}] }}\n"
+    );
     let report = Report::new(&text, Path::new("f"));
     settings(Format::Toml, Path::new("f"), &env, &report).unwrap();
     let known = report.known();
@@ -40,11 +43,12 @@ fn keys() -> Vec<(&'static str, &'static str)> {
 fn the_full_example_names_every_key() {
     let text = fs::read_to_string(repository("config/forecourt.toml")).unwrap();
     let keys = keys();
-    assert_eq!(keys.len(), 65);
+    assert_eq!(keys.len(), 74);
     for (section, key) in keys {
         let is_named = match section {
             "the file" => text.contains(&format!("\n[{key}")),
-            "`tls`" => text.contains(&format!("{key} = \"")),
+            // A table of its own: too long for a line.
+            "[listener.NAME]" if key == "tls" => text.contains(".tls]"),
             _ => text.lines().any(|line| {
                 let line = line.trim_start_matches(['#', ' ']);
                 line.split('=')
