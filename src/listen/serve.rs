@@ -86,7 +86,8 @@ pub(super) async fn one<T, S, B>(
     if limits.header_count != INLINE_HEADERS {
         builder.max_headers(limits.header_count);
     }
-    let is_leaving = Rc::new(Cell::new(false));
+    // A request may be there before the loop below has looked at the stage.
+    let is_leaving = Rc::new(Cell::new(draining.stage() >= Stage::Leaving));
     let service = closing(service, Rc::clone(&is_leaving));
     let mut serving = pin!(builder.serve_connection(io, TowerToHyperService::new(service)));
     let ended = 'ended: {

@@ -109,7 +109,9 @@ fn reason(error: &io::Error) -> HandshakeFailure {
             | PeerIncompatible::Tls12NotOfferedOrEnabled
             | PeerIncompatible::ServerDoesNotSupportTls12Or13
             | PeerIncompatible::SupportedVersionsExtensionRequired
-            | PeerIncompatible::ServerTlsVersionIsDisabledByOurConfig,
+            | PeerIncompatible::ServerTlsVersionIsDisabledByOurConfig
+            // It came with TLS 1.2, and is looked for before the version is.
+            | PeerIncompatible::SignatureAlgorithmsExtensionRequired,
         ) => HandshakeFailure::Version,
         Error::PeerIncompatible(_) => HandshakeFailure::Parameters,
         Error::NoApplicationProtocol => HandshakeFailure::Protocol,

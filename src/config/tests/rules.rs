@@ -109,7 +109,10 @@ fn tls_has_files_names_and_demands() {
     let secure = |at: usize| settings.upstreams[at].tls.as_ref().unwrap();
     let names = [0, 1, 2].map(|at| &*secure(at).server_name);
     assert_eq!(names, ["agent.internal", "2001:db8::2", "agent.internal"]);
-    assert_eq!(secure(0).ca.as_ref().unwrap().path, directory.join("ca.pem"));
+    assert_eq!(
+        secure(0).ca.as_ref().unwrap().path,
+        directory.join("ca.pem")
+    );
     assert!(secure(0).client.is_some() && secure(1).ca.is_none());
 }
 

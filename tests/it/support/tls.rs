@@ -6,17 +6,23 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use rcgen::{
     BasicConstraints, Certificate, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair,
 };
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::server::WebPkiClientVerifier;
 use rustls::{
-    ClientConfig, ClientConnection, ProtocolVersion, RootCertStore, StreamOwned,
-    SupportedProtocolVersion,
+    ClientConfig, ClientConnection, DigitallySignedStruct, ProtocolVersion, RootCertStore,
+    ServerConfig, SignatureScheme, StreamOwned, SupportedProtocolVersion,
 };
+use tokio_rustls::TlsAcceptor;
 
+use super::call::{call, post};
 use super::client::Client;
+use super::gateway::PRELUDE;
 use super::wait::PATIENCE;
 
 /// A certificate authority.
@@ -96,6 +102,52 @@ impl Issued {
     }
 }
 
+/// Certificates in a directory of their own.
+pub struct Place {
+    pub directory: tempfile::TempDir,
+    pub authority: Authority,
+}
+
+impl Place {
+    pub fn new() -> Self {
+        Self {
+            directory: tempfile::tempdir().unwrap(),
+            authority: Authority::new("roots of the tests"),
+        }
+    }
+
+    /// Issues a certificate for these names and writes it under this one.
+    pub fn issue(&self, name: &str, names: &[&str]) -> Issued {
+        let issued = self.authority.issue(names);
+        issued.write(self.directory.path(), name);
+        issued
+    }
+
+    /// The path of a file, as it stands in a configuration.
+    pub fn at(&self, file: &str) -> String {
+        self.directory.path().join(file).display().to_string()
+    }
+
+    /// The keys of a pair.
+    pub fn pair(&self, name: &str) -> String {
+        let (certificate, key) = (format!("{name}.pem"), format!("{name}.key"));
+        format!(
+            "certificate = \"{}\", key = \"{}\"",
+            self.at(&certificate),
+            self.at(&key)
+        )
+    }
+}
+
+/// A whole configuration whose listener has this `tls` table.
+pub fn secured(tls: &str, rest: &str) -> String {
+    let address = "[listener.public]\naddress = \"127.0.0.1:0\"\n";
+    let prelude = PRELUDE
+        .replace("workers = 1", "workers = 2")
+        .replace(address, &format!("{address}tls = {{ {tls} }}\n"));
+    format!("{prelude}{rest}")
+}
+
 /// Writes a file whole, or not at all.
 pub fn put(path: &Path, text: &str) {
     let next = path.with_extension("next");
@@ -161,6 +213,19 @@ impl Speaker {
         speaker.offering(&["http/1.1"])
     }
 
+    /// Believes whatever it is shown.
+    pub fn trusting_anyone() -> Self {
+        let config = ClientConfig::builder_with_provider(provider())
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(Gullible))
+            .with_no_client_auth();
+        Self {
+            config: Arc::new(config),
+        }
+    }
+
     /// Offers these application protocols.
     pub fn offering(&self, protocols: &[&str]) -> Self {
         let mut config = (*self.config).clone();
@@ -209,5 +274,147 @@ impl Client<Secure> {
 
     pub fn is_resumed(&mut self) -> bool {
         self.stream().conn.handshake_kind() == Some(rustls::HandshakeKind::Resumed)
+    }
+}
+
+/// Whether a call goes through: in TLS 1.3 a client learns only with the answer that its certificate
+/// was not believed.
+pub fn is_let_in(speaker: &Speaker, address: SocketAddr, name: &str) -> bool {
+    let Ok(mut client) = speaker.try_connect(address, name) else {
+        return false;
+    };
+    if client.try_send(post(call("1"))).is_err() {
+        return false;
+    }
+    matches!(client.try_answer(), Ok(Some(answer)) if answer.status == 200)
+}
+
+#[derive(Debug)]
+struct Gullible;
+
+impl ServerCertVerifier for Gullible {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        provider()
+            .signature_verification_algorithms
+            .supported_schemes()
+    }
+}
+
+/// What ends TLS in front of a scripted dealer. Its certificate can be changed at any time.
+pub struct Front {
+    pub address: SocketAddr,
+    config: Arc<Mutex<Arc<ServerConfig>>>,
+    seen: Arc<Mutex<Vec<Greeting>>>,
+    _runtime: tokio::runtime::Runtime,
+}
+
+/// What a client of a [`Front`] said in its handshake.
+#[derive(Clone, Debug, Default)]
+pub struct Greeting {
+    pub name: Option<String>,
+    pub protocol: Option<Vec<u8>>,
+    pub certificate: Option<CertificateDer<'static>>,
+}
+
+impl Front {
+    /// In front of this address; with `clients`, a certificate of theirs is required.
+    pub fn new(behind: SocketAddr, own: &Issued, clients: Option<&Authority>) -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .unwrap();
+        let config = Arc::new(Mutex::new(Self::config(own, clients)));
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let listener = runtime
+            .block_on(tokio::net::TcpListener::bind("127.0.0.1:0"))
+            .unwrap();
+        let address = listener.local_addr().unwrap();
+        let (now, noted) = (Arc::clone(&config), Arc::clone(&seen));
+        runtime.spawn(async move {
+            while let Ok((socket, _)) = listener.accept().await {
+                let acceptor = TlsAcceptor::from(Arc::clone(&now.lock()));
+                let noted = Arc::clone(&noted);
+                tokio::spawn(async move {
+                    let Ok(mut stream) = acceptor.accept(socket).await else {
+                        return;
+                    };
+                    let connection = stream.get_ref().1;
+                    let chain = connection.peer_certificates();
+                    noted.lock().push(Greeting {
+                        name: connection.server_name().map(str::to_owned),
+                        protocol: connection.alpn_protocol().map(<[u8]>::to_vec),
+                        certificate: chain.and_then(|it| it.first().cloned()),
+                    });
+                    if let Ok(mut dealer) = tokio::net::TcpStream::connect(behind).await {
+                        drop(tokio::io::copy_bidirectional(&mut stream, &mut dealer).await);
+                    }
+                });
+            }
+        });
+        Self {
+            address,
+            config,
+            seen,
+            _runtime: runtime,
+        }
+    }
+
+    fn config(own: &Issued, clients: Option<&Authority>) -> Arc<ServerConfig> {
+        let builder = ServerConfig::builder_with_provider(provider())
+            .with_safe_default_protocol_versions()
+            .unwrap();
+        let builder = match clients {
+            None => builder.with_no_client_auth(),
+            Some(clients) => {
+                let roots = Arc::new(clients.roots());
+                let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider());
+                builder.with_client_cert_verifier(verifier.build().unwrap())
+            }
+        };
+        let mut config = builder
+            .with_single_cert(vec![own.der()], own.private())
+            .unwrap();
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        Arc::new(config)
+    }
+
+    /// Shows another certificate from now on.
+    pub fn show(&self, own: &Issued) {
+        *self.config.lock() = Self::config(own, None);
+    }
+
+    /// Everybody who shook hands, in order.
+    pub fn seen(&self) -> Vec<Greeting> {
+        self.seen.lock().clone()
     }
 }
