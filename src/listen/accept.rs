@@ -120,7 +120,8 @@ where
         };
         tokio::task::spawn_local(async move {
             let limit = limits.header_timeout;
-            let shaken = doorman.shake(socket, &connection, limit, drain.clone());
+            // In a box, of which nothing is left while the connection is served.
+            let shaken = Box::pin(doorman.shake(socket, &connection, limit, drain.clone()));
             if let Some((stream, protocol)) = shaken.await {
                 one(
                     stream, protocol, connection, limits, service, drain, unreadable,

@@ -41,14 +41,14 @@ pub(super) enum Protocol {
 
 impl Doorman {
     /// Shakes hands within `limit` of the connection's beginning; from then on a request is due.
-    /// `None`: it came to nothing, which is counted.
+    /// `None`: it came to nothing, which is counted. In a box: a session is a large thing to move.
     pub(super) async fn shake(
         &self,
         socket: TcpStream,
         connection: &Rc<Connection>,
         limit: Duration,
         mut draining: Draining,
-    ) -> Option<(TlsStream<TcpStream>, Protocol)> {
+    ) -> Option<(Box<TlsStream<TcpStream>>, Protocol)> {
         let accepted = connection.since();
         let acceptor = TlsAcceptor::from(self.terminator.config());
         let shaking = timeout_at(accepted + limit, acceptor.accept(socket));
@@ -70,7 +70,7 @@ impl Doorman {
                     Some(b"http/1.1") => Protocol::Http1,
                     Some(_) | None => Protocol::Unsaid,
                 };
-                Some((stream, protocol))
+                Some((Box::new(stream), protocol))
             }
             Err(error) => {
                 let why = reason(&error);
