@@ -6,60 +6,27 @@
 //! whole gateway as a value: `main`, the demo and the tests start the same one.
 
 mod control;
+mod load;
 mod worker;
 
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::thread::{self, JoinHandle};
 
 use crate::admin::{Process, Readiness};
-use crate::config::{self, Format, Problems, Settings};
-use crate::limit::{Clock, Limiter, SystemClock};
+use crate::config::{self, Problems, Settings};
+use crate::limit::Limiter;
 use crate::listen::{self, Doorman, Drain, Stage};
-use crate::observe::{AccessLog, Destination, Metrics, SystemWallClock, WallClock, log};
+use crate::observe::{AccessLog, Destination, Metrics, log};
 use crate::proxy::Budget;
-use crate::state::reload::{Environment, Reloaded, Reloader};
-use crate::state::tls::Files;
+use crate::state::reload::{Reloaded, Reloader};
 use crate::state::{Keyring, Rejected, Shared};
 
-/// What a gateway is started from.
-#[derive(Clone)]
-pub struct Options {
-    /// The configuration file, which is followed.
-    pub path: PathBuf,
-    /// Answers for environment variables.
-    pub env: Environment,
-    /// The limiter's clock.
-    pub clock: Arc<dyn Clock>,
-    /// The time of day.
-    pub wall: Arc<dyn WallClock>,
-}
-
-impl Options {
-    /// A configuration file, the process's environment, and real clocks.
-    #[must_use]
-    pub fn new(path: PathBuf) -> Self {
-        Self {
-            path,
-            env: Arc::new(environment),
-            clock: Arc::new(SystemClock::new()),
-            wall: Arc::new(SystemWallClock),
-        }
-    }
-}
-
-#[allow(
-    clippy::disallowed_methods,
-    reason = "the environment is read here and handed in"
-)]
-fn environment(name: &str) -> Option<String> {
-    std::env::var(name).ok()
-}
+pub use load::{Loaded, Options, load};
 
 /// Why a gateway did not start.
 #[derive(Debug, thiserror::Error)]
@@ -83,40 +50,6 @@ pub enum StartError {
     /// A thread or its runtime cannot be started.
     #[error("cannot start: {0}")]
     Thread(io::Error),
-}
-
-/// A configuration that can be served.
-#[derive(Debug)]
-pub struct Loaded {
-    text: String,
-    /// What it says. The warnings of its certificates are among its own.
-    pub settings: Settings,
-    keyring: Keyring,
-    files: Files,
-}
-
-/// Loads a configuration as [`Gateway::start`] would: valid, and with certificates that can be used.
-///
-/// # Errors
-/// Every problem.
-pub fn load(options: &Options) -> Result<Loaded, Problems> {
-    let text = config::read(&options.path)?;
-    let mut settings = config::parse(
-        &text,
-        Format::of(&options.path),
-        &options.path,
-        &*options.env,
-    )?;
-    let keyring = Keyring::default();
-    let mut files = Files::default();
-    let loaded = keyring.load(&settings, &mut files, options.wall.now())?;
-    settings.warn(loaded.warnings);
-    Ok(Loaded {
-        text,
-        settings,
-        keyring,
-        files,
-    })
 }
 
 /// Sends this process's diagnostics where the settings say. Once per process.

@@ -277,6 +277,9 @@ impl Metrics {
     pub fn forget_listener(&self, name: &str) {
         self.connections.remove(&on(name));
         self.connections_refused.remove(&on(name));
+        for why in HandshakeFailure::ALL {
+            self.handshake_failures.remove(&shaken(name, why.label()));
+        }
     }
 
     /// The handles of a listener that speaks TLS.

@@ -1,7 +1,7 @@
 //! What the gateway currently is: one compiled configuration, swapped whole.
 //!
 //! One request, one snapshot: a request loads it once and finishes on it, whatever is swapped in
-//! meanwhile. Limiter buckets, connection pools and counters live outside and survive.
+//! meanwhile. Limiter buckets, connection pools, counters and certificates live outside and survive.
 
 pub mod connection;
 pub mod effective;

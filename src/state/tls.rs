@@ -7,6 +7,7 @@
 //! session of a client whose certificate was checked against other roots be resumed.
 
 mod files;
+mod library;
 mod loading;
 mod names;
 mod pair;
@@ -15,14 +16,12 @@ mod show;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
-use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::server::ProducesTickets;
-use rustls::version::{TLS12, TLS13};
-use rustls::{RootCertStore, ServerConfig, SupportedProtocolVersion};
+use rustls::{RootCertStore, ServerConfig};
 
 use crate::config::{self, NamedFile, PairFiles, Problem, Problems, Settings};
 use crate::observe::Timestamp;
@@ -35,21 +34,6 @@ pub use show::{Change, Shown};
 use files::Fingerprint;
 use loading::Loading;
 use pair::Refused;
-
-/// What listeners offer to speak, in the order of preference.
-const TO_CLIENTS: &[&[u8]] = &[b"http/1.1"];
-
-/// What is offered to upstreams.
-const TO_UPSTREAMS: &[&[u8]] = &[b"http/1.1"];
-
-/// The versions spoken, to both sides.
-const VERSIONS: &[&SupportedProtocolVersion] = &[&TLS13, &TLS12];
-
-fn provider() -> &'static Arc<CryptoProvider> {
-    static PROVIDER: LazyLock<Arc<CryptoProvider>> =
-        LazyLock::new(|| Arc::new(aws_lc_rs::default_provider()));
-    &PROVIDER
-}
 
 /// Everything that was read of certificate files, and what is made of it.
 #[derive(Debug, Default)]

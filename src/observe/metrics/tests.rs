@@ -127,6 +127,7 @@ fn the_same_name_counts_on_and_a_forgotten_one_is_gone() {
     metrics.forget_endpoint("lakeside");
     metrics.forget_quota("per-buyer");
     metrics.forget_listener("public");
+    metrics.forget_certificate("public", "gw.example");
     metrics.forget_upstream("lakeside");
     in_flight.ended(Outcome::Ok, Duration::ZERO);
     for exposition in [Exposition::Text, Exposition::OpenMetrics] {

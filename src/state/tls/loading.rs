@@ -1,5 +1,5 @@
-//! Decides, file by file, whether what was read replaces what is in force, and makes configurations
-//! for the TLS library of it. Must never put anything in force itself.
+//! Decides, file by file, whether what was read replaces what is in force, and what
+//! has to be made anew for that. Must never put anything in force itself.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,18 +7,14 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use rustls::crypto::aws_lc_rs::Ticketer;
 use rustls::pki_types::ServerName;
-use rustls::server::{NoServerSessionStorage, ProducesTickets, WebPkiClientVerifier};
-use rustls::sign::{CertifiedKey, SingleCertAndKey};
-use rustls::{ClientConfig, Error, RootCertStore, ServerConfig};
+use rustls::{ClientConfig, RootCertStore, ServerConfig};
 
 use super::files::{Files, Fingerprint};
+use super::library::{to_clients, to_upstream};
 use super::names::Names;
 use super::pair::{Half, Pair, Refused};
 use super::show::Change;
-use super::{
-    Held, Kept, Listening, Loaded, Reaching, TO_CLIENTS, TO_UPSTREAMS, Terminator, VERSIONS,
-    provider, roots,
-};
+use super::{Held, Kept, Listening, Loaded, Reaching, Terminator, roots};
 use crate::config::{self, NamedFile, PairFiles, Problem, Problems, Severity};
 use crate::observe::Timestamp;
 use crate::upstream::Secure;
@@ -406,51 +402,4 @@ fn are_same_clients(
         }
         (None, Some(_)) | (Some(_), None) => false,
     }
-}
-
-fn to_clients(
-    names: Names,
-    clients: Option<&(Arc<RootCertStore>, bool)>,
-    ticketer: &Arc<dyn ProducesTickets>,
-) -> Result<ServerConfig, Error> {
-    let builder = ServerConfig::builder_with_provider(Arc::clone(provider()))
-        .with_protocol_versions(VERSIONS)?;
-    let builder = match clients {
-        None => builder.with_no_client_auth(),
-        Some((roots, is_required)) => {
-            let roots = Arc::clone(roots);
-            let verifier =
-                WebPkiClientVerifier::builder_with_provider(roots, Arc::clone(provider()));
-            let verifier = if *is_required {
-                verifier
-            } else {
-                verifier.allow_unauthenticated()
-            };
-            let verifier = verifier
-                .build()
-                .map_err(|error| Error::General(error.to_string()))?;
-            builder.with_client_cert_verifier(verifier)
-        }
-    };
-    let mut config = builder.with_cert_resolver(Arc::new(names));
-    config.alpn_protocols = TO_CLIENTS.iter().map(|it| it.to_vec()).collect();
-    // Sessions are in their tickets: nothing is stored, and every worker can resume them.
-    config.session_storage = Arc::new(NoServerSessionStorage {});
-    config.ticketer = Arc::clone(ticketer);
-    Ok(config)
-}
-
-fn to_upstream(roots: &Arc<RootCertStore>, client: Option<&Pair>) -> Result<ClientConfig, Error> {
-    let builder = ClientConfig::builder_with_provider(Arc::clone(provider()))
-        .with_protocol_versions(VERSIONS)?
-        .with_root_certificates(Arc::clone(roots));
-    let mut config = match client {
-        None => builder.with_no_client_auth(),
-        Some(pair) => {
-            let one = SingleCertAndKey::from(CertifiedKey::clone(&pair.certified));
-            builder.with_client_cert_resolver(Arc::new(one))
-        }
-    };
-    config.alpn_protocols = TO_UPSTREAMS.iter().map(|it| it.to_vec()).collect();
-    Ok(config)
 }

@@ -16,7 +16,7 @@ use x509_cert::der::Decode;
 use x509_cert::ext::pkix::SubjectAltName;
 use x509_cert::ext::pkix::name::GeneralName;
 
-use super::provider;
+use super::library::provider;
 use crate::observe::Timestamp;
 
 /// A certificate chain with its key, and what its first certificate says.

@@ -81,6 +81,21 @@ impl Authority {
 }
 
 impl Issued {
+    /// Issued by itself.
+    pub fn self_signed(names: &[&str], is_authority: bool) -> Self {
+        let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
+        let mut params = CertificateParams::new(names).unwrap();
+        params.is_ca = match is_authority {
+            true => IsCa::Ca(BasicConstraints::Unconstrained),
+            false => IsCa::ExplicitNoCa,
+        };
+        let key = KeyPair::generate().unwrap();
+        Self {
+            certificate: params.self_signed(&key).unwrap(),
+            key,
+        }
+    }
+
     /// Writes `NAME.pem` and `NAME.key` into a directory, each by renaming it into place.
     pub fn write(&self, directory: &Path, name: &str) {
         put(

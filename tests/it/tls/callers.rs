@@ -303,7 +303,9 @@ fn handshakes_count_among_the_connections() {
 #[test]
 fn a_drain_ends_connections_in_order() {
     let upstream = Upstream::manual();
-    let rest = "[shutdown]\ndelay = \"300ms\"\ntimeout = \"20s\"";
+    // A handshake would have longer than the test waits.
+    let rest =
+        "[shutdown]\ndelay = \"300ms\"\ntimeout = \"90s\"\n[limits]\nheader_timeout = \"90s\"";
     let (_place, gateway, speaker) = usual(&upstream, rest);
     let connect = || speaker.connect(gateway.address(), "gw.example");
     let mut waiting = connect();

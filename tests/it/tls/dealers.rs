@@ -2,7 +2,7 @@
 
 use crate::support::call::{call, lead};
 use crate::support::gateway::dealer_at;
-use crate::support::tls::{Authority, Front, Place, put};
+use crate::support::tls::{Authority, Front, Issued, Place, put};
 use crate::support::wait::stays;
 use crate::support::{Gateway, PATIENCE, Upstream, Watch, wait_until};
 
@@ -51,6 +51,23 @@ fn a_private_authority_is_believed_where_it_is_named() {
     assert_eq!(seen[0].protocol.as_deref(), Some(&b"http/1.1"[..]));
     assert_eq!(seen[0].certificate, None);
     assert_eq!(gateway.ended("ok"), 1.0);
+}
+
+#[test]
+fn a_self_signed_certificate_is_its_own_root_unless_it_is_an_authority() {
+    let upstream = Upstream::recording();
+    let place = Place::new();
+    for (is_authority, status) in [(false, 200), (true, 502)] {
+        let own = Issued::self_signed(&["127.0.0.1"], is_authority);
+        put(
+            &place.directory.path().join("own.pem"),
+            &own.certificate.pem(),
+        );
+        let front = Front::new(upstream.address, &own, None);
+        let keys = trusting(&place, "own.pem");
+        let gateway = Gateway::start(&secure_dealer(front.address, &keys));
+        assert_eq!(gateway.post(call("1")).status, status);
+    }
 }
 
 #[test]
