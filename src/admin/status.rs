@@ -27,6 +27,8 @@ struct Status<'s> {
     configuration: Configuration<'s>,
     admin: SocketAddr,
     listeners: Vec<Listener<'s>>,
+    /// Certificate, key and root files whose content is not in force, and why.
+    refused_files: BTreeMap<String, String>,
     endpoints: Vec<Served<'s>>,
     quotas: Vec<Quota<'s>>,
     upstreams: Vec<Upstream<'s>>,
@@ -164,6 +166,13 @@ pub(super) fn tell(office: &Office) -> Answer {
                         .collect(),
                 }
             })
+            .collect(),
+        refused_files: office
+            .reloader
+            .keyring()
+            .refused()
+            .into_iter()
+            .map(|(file, why)| (file.display().to_string(), why))
             .collect(),
         endpoints: both(&settings.endpoints, &snapshot.endpoints)
             .map(|(configured, compiled)| served(configured, compiled, settings))

@@ -133,6 +133,7 @@ fn the_status_tells_what_serves_and_what_happened() {
             "connections": 1, "refused": 0, "certificates": [],
         }])
     );
+    assert_eq!(status["refused_files"], json!({}));
     assert_eq!(
         status["endpoints"],
         json!([{

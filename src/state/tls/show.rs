@@ -1,12 +1,13 @@
 //! Decides what operators are told of certificates: what changed, what is in force, until when.
 //! Must never show a key.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::{Held, Keyring, Listening, Pair};
+use super::pair::{Half, Pair, Refused};
+use super::{Held, Keyring, Listening};
 use crate::observe::{Metrics, Timestamp};
 
 /// Something about a file is different from before.
@@ -103,6 +104,25 @@ impl Keyring {
         let listening = held.listeners.get(listener);
         let shown = listening.map(|it| it.certificates(&held).map(|(_, shown)| shown).collect());
         shown.unwrap_or_default()
+    }
+
+    /// The files whose content is not what is in force, and why, by path.
+    #[must_use]
+    pub fn refused(&self) -> BTreeMap<PathBuf, String> {
+        let held = self.held.lock();
+        let pairs = held.pairs.iter().map(|((certificate, key), kept)| {
+            let of = |why: &Refused| match why.half {
+                Half::Certificate => certificate.clone(),
+                Half::Key => key.clone(),
+            };
+            let why = kept.refused.as_ref();
+            why.map(|why| (of(why), why.to_string()))
+        });
+        let roots = held.roots.iter().map(|(file, kept)| {
+            let why = kept.refused.as_ref();
+            why.map(|why| (file.clone(), why.to_string()))
+        });
+        pairs.chain(roots).flatten().collect()
     }
 
     /// Says on the metrics until when certificates are valid.

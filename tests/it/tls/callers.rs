@@ -1,7 +1,7 @@
 //! Callers over TLS: which certificate they are shown, what is negotiated, and who is turned away.
 
 use std::io::ErrorKind::UnexpectedEof;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::time::Duration;
 
 use rustls::version::{TLS12, TLS13};
@@ -298,6 +298,44 @@ fn handshakes_count_among_the_connections() {
             .try_connect(gateway.address(), "gw.example")
             .is_ok_and(|mut client| client.ask(post(call("1"))).status == 200)
     });
+}
+
+#[test]
+fn a_client_that_is_gone_ends_its_call_at_the_dealer() {
+    let upstream = Upstream::manual();
+    let (_place, gateway, speaker) = usual(&upstream, "");
+    for is_polite in [true, false] {
+        let mut client = speaker.connect(gateway.address(), "gw.example");
+        client.send(post(call("1")));
+        let mut peer = upstream.accept();
+        peer.request().unwrap();
+        if is_polite {
+            client.stream().conn.send_close_notify();
+            client.stream().flush().unwrap();
+        }
+        drop(client);
+        assert!(peer.is_closed_within(Duration::from_secs(1)));
+    }
+    wait_until("both are counted", || gateway.ended("client_gone") == 2.0);
+}
+
+#[test]
+fn large_bodies_pass_both_ways_and_unchanged() {
+    let large: String = (0..40_000).map(|at| format!("{at:07} ")).collect();
+    let told = large.clone();
+    let upstream = Upstream::scripted(move |mut peer| {
+        while peer.request().is_some() {
+            peer.send(upstream::answer("200 OK", "", &told));
+        }
+    });
+    let (_place, gateway, speaker) = usual(&upstream, "");
+    let body = call("1").replace("\"m-1\"", &format!("\"{large}\""));
+    let mut client = speaker.connect(gateway.address(), "gw.example");
+    for _ in 0..3 {
+        let answer = client.ask(post(&body));
+        assert_eq!((answer.status, answer.text() == large), (200, true));
+        assert_eq!(upstream.take().body, body.as_bytes());
+    }
 }
 
 #[test]

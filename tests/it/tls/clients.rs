@@ -97,6 +97,9 @@ fn a_changed_authority_is_believed_and_the_old_one_is_not() {
         "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
     );
     gateway.inner.reload().unwrap();
+    let refused = &gateway.admin_get("/status").json()["refused_files"];
+    let why = refused[place.at("buyers.pem")].as_str().unwrap();
+    assert!(why.contains("is no root"), "{refused}");
     assert!(is_let_in(&of_new, address, "gw.example"));
     assert!(!is_let_in(&of_old, address, "gw.example"));
 }
