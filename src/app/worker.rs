@@ -1,20 +1,23 @@
 //! Decides what one worker thread runs: its listeners, its requests, the sweeping of its pools.
 
-use std::net::TcpListener;
+use std::error::Error;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
+use bytes::Bytes;
+use http_body::Body;
 use tokio::runtime;
 use tokio::task::LocalSet;
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::listen::{self, Acceptor, Doorman, Draining, Limits, Stage};
-use crate::observe::{ListenerMeters, Pen, WallClock};
+use crate::http1::{Answer, RequestHead};
+use crate::listen::{self, Acceptor, Bound, Desk, Doorman, Draining, Handler, Limits, Open, Stage};
+use crate::observe::{Pen, WallClock};
 use crate::proxy::worker::Parts;
-use crate::proxy::{Budget, Worker, ingress};
-use crate::state::{Live, Shared};
+use crate::proxy::{self, Budget, Worker, ingress};
+use crate::state::connection::Connection;
+use crate::state::{self, Live, Readiness, Shared};
 
 /// How often idle upstream connections are looked through: often enough that one is closed well
 /// before an agent that keeps it for 5 s would close it.
@@ -27,16 +30,17 @@ pub(super) struct Belongings {
     pub(super) budget: Arc<Budget>,
     pub(super) pen: Pen,
     pub(super) wall: Arc<dyn WallClock>,
+    pub(super) readiness: Arc<Readiness>,
     pub(super) acceptors: Vec<Listening>,
     pub(super) draining: Draining,
 }
 
 /// One of the worker's listening sockets.
 pub(super) struct Listening {
-    pub(super) socket: TcpListener,
-    pub(super) name: Box<str>,
-    pub(super) open: Arc<AtomicUsize>,
-    pub(super) meters: ListenerMeters,
+    pub(super) bound: Bound,
+    pub(super) listener: state::Listener,
+    pub(super) open: Open,
+    pub(super) desk: Desk,
     pub(super) doorman: Option<Doorman>,
 }
 
@@ -57,23 +61,26 @@ impl Belongings {
             budget: self.budget,
             pen: self.pen,
             wall: self.wall,
+            readiness: self.readiness,
         }));
         let sweeping = tokio::task::spawn_local(sweep(Rc::clone(&worker)));
         let mut serving = Vec::new();
         for listening in self.acceptors {
             let acceptor = Acceptor {
-                listener: listening.socket,
-                name: Rc::from(&*listening.name),
+                bound: listening.bound,
+                listener: Rc::new(listening.listener),
                 open: listening.open,
-                connections: listening.meters.connections,
-                refused: listening.meters.refused,
+                desk: listening.desk,
                 unreadable: worker.nowhere.clone(),
                 doorman: listening.doorman,
             };
             let live = self.live.clone();
             let limits = move || limits(&live);
             let worker = Rc::clone(&worker);
-            let make = move |connection| ingress::service(Rc::clone(&worker), connection);
+            let make = move |connection| Ingress {
+                worker: Rc::clone(&worker),
+                connection,
+            };
             let draining = self.draining.clone();
             serving.push(tokio::task::spawn_local(async move {
                 if let Err(error) = listen::serve(acceptor, limits, make, draining).await {
@@ -92,6 +99,24 @@ impl Belongings {
             draining.reached(Stage::Draining).await;
         }
         sweeping.abort();
+    }
+}
+
+/// Hands the requests of one connection to the request path.
+struct Ingress {
+    worker: Rc<Worker>,
+    connection: Rc<Connection>,
+}
+
+impl Handler for Ingress {
+    type Body = proxy::Body;
+
+    async fn handle<B>(&self, head: RequestHead, body: B) -> Answer<proxy::Body>
+    where
+        B: Body<Data = Bytes> + Unpin,
+        B::Error: Into<Box<dyn Error + Send + Sync>>,
+    {
+        ingress::handle(&self.worker, &self.connection, head, body).await
     }
 }
 

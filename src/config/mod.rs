@@ -15,6 +15,7 @@ mod effective;
 mod expand;
 mod file;
 mod json;
+mod network;
 mod per;
 mod problem;
 mod read;
@@ -35,9 +36,9 @@ pub use per::{Dimension, Per};
 pub use problem::{Excerpt, Problem, Problems, Severity};
 pub use schema::schema;
 pub use settings::{
-    AccessLog, Admin, Callers, Clients, Endpoint, Identify, Level, Limits, Listener, Log,
-    LogFormat, NamedFile, PairFiles, Pin, Place, Quota, RateLimitHeaders, Runtime, Secret,
-    Settings, Shutdown, Tls, Upstream, UpstreamTls,
+    AccessLog, Admin, Callers, ClientHeader, Clients, Endpoint, Front, Identify, Level, Limits,
+    Listener, Log, LogFormat, NamedFile, PairFiles, Pin, Place, Quota, RateLimitHeaders, Runtime,
+    Secret, Settings, Shutdown, Tls, Upstream, UpstreamTls,
 };
 pub use web::{Host, UpstreamUrl};
 

@@ -4,6 +4,7 @@
 //! Must never hold a default that `docs/configuration.md` does not name, and never show a secret.
 
 mod files;
+mod front;
 mod listener;
 mod log;
 mod upstream;
@@ -22,6 +23,7 @@ use crate::config::web::Host;
 use crate::protocol::{Contract, HttpStatus, Steps};
 
 pub use files::{NamedFile, PairFiles, Place};
+pub use front::{ClientHeader, Front};
 pub use listener::{Clients, Listener, Tls};
 pub use log::{AccessLog, Level, Log, LogFormat};
 pub use upstream::{Upstream, UpstreamTls};

@@ -17,7 +17,7 @@ mod draw;
 mod list;
 
 /// The keys of tables with names that hold tables themselves.
-const NESTED: [&str; 3] = ["headers", "tls", "upstreams"];
+const NESTED: [&str; 4] = ["headers", "proxy_protocol", "tls", "upstreams"];
 
 /// A table being read.
 pub(crate) struct Table<'t> {
@@ -106,6 +106,11 @@ impl<'t> Table<'t> {
                     .add(Finding::error(node.span.clone(), self.path.clone(), what));
             }
         }
+    }
+
+    /// Where the table is to be pointed at.
+    pub(crate) const fn span(&self) -> Option<&Span> {
+        self.span.as_ref()
     }
 
     fn ask(&mut self, key: &'static str) -> Option<(&'t Entry, String)> {

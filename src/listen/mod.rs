@@ -1,19 +1,25 @@
 //! Sockets in: bind, accept, and serve HTTP/1.1 on each connection until it ends or is drained.
 //!
 //! Each worker thread has a listener of its own on the same address (`SO_REUSEPORT`), so accepting
-//! shares nothing but the count of connections. Decides the limits of a connection; never looks at
-//! a request: a service made for each connection is handed in.
+//! shares nothing but the counts of connections, by which they are spread. Decides the limits of a
+//! connection; never looks at a request: a handler made for each connection is handed in.
 
 mod accept;
+mod answer;
 mod bind;
 mod drain;
-mod heads;
+mod http1;
+mod proxy_protocol;
+mod request_body;
 mod serve;
+mod served;
+mod spread;
 mod tls;
-mod watched;
 
 pub use accept::{Acceptor, serve};
-pub use bind::bind;
+pub use bind::{Bound, bind, somaxconn};
 pub use drain::{Drain, Draining, Stage};
-pub use serve::Limits;
+pub use request_body::BodyError;
+pub use serve::{Handler, Limits};
+pub use spread::{Desk, Open, desks};
 pub use tls::Doorman;

@@ -8,13 +8,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustls::{Error, InvalidMessage, PeerIncompatible};
+use socket2::SockRef;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep_until, timeout_at};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
 use super::drain::{Draining, Stage};
-use super::serve::GRACE;
+use super::http1::GRACE;
+use super::serve::Transport;
 use crate::observe::{HandshakeFailure, HandshakeMeters};
 use crate::state::Terminator;
 use crate::state::connection::{Connection, Phase};
@@ -31,9 +33,7 @@ pub struct Doorman {
 /// What a client said it will speak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Protocol {
-    /// Nothing: in clear, or without ALPN.
-    Unsaid,
-    /// `http/1.1`.
+    /// `http/1.1`, or nothing.
     Http1,
     /// `h2`.
     Http2,
@@ -67,8 +67,7 @@ impl Doorman {
                 connection.enter(Phase::Head, Instant::now());
                 let protocol = match stream.get_ref().1.alpn_protocol() {
                     Some(b"h2") => Protocol::Http2,
-                    Some(b"http/1.1") => Protocol::Http1,
-                    Some(_) | None => Protocol::Unsaid,
+                    Some(_) | None => Protocol::Http1,
                 };
                 Some((Box::new(stream), protocol))
             }
@@ -79,6 +78,22 @@ impl Doorman {
                 tracing::debug!(%error, reason = why.label(), %peer, "TLS handshake failed");
                 None
             }
+        }
+    }
+}
+
+impl Transport for Box<TlsStream<TcpStream>> {
+    fn reset_on_close(&mut self) {
+        // Without the message that ends a session in order, it is cut in any case.
+        let _ = SockRef::from(self.get_ref().0).set_linger(Some(Duration::ZERO));
+    }
+
+    fn farewell(&mut self) {
+        let (socket, session) = self.get_mut();
+        session.send_close_notify();
+        let mut last = Vec::new();
+        if session.write_tls(&mut last).is_ok() {
+            let _ = socket.try_write(&last);
         }
     }
 }

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use super::clock::{Rfc3339, Timestamp};
-use super::json::Object;
+use super::json::{Object, key};
 use crate::protocol::{Outcome, Step, Steps};
 
 /// The most bytes of each text from traffic.
@@ -32,6 +32,8 @@ pub struct Line<'a> {
     pub request_id: Option<&'a str>,
     /// Who connected, by the rules for trusted proxies: an address as text.
     pub client_ip: Option<&'a str>,
+    /// Who connected, where that may be another: a proxy.
+    pub peer_ip: Option<&'a str>,
     /// The listener's name.
     pub listener: Option<&'a str>,
     /// `HTTP/1.1`, `HTTP/2.0`.
@@ -39,7 +41,7 @@ pub struct Line<'a> {
     /// The HTTP method.
     pub method: Option<&'a str>,
     /// The host that was asked for.
-    pub host: Option<&'a str>,
+    pub host: Option<&'a [u8]>,
     /// The path that was asked for. A query is cut off.
     pub path: Option<&'a str>,
     /// The endpoint's name.
@@ -98,6 +100,7 @@ impl Line<'_> {
             ts,
             request_id: None,
             client_ip: None,
+            peer_ip: None,
             listener: None,
             protocol: None,
             method: None,
@@ -132,50 +135,76 @@ impl Line<'_> {
     /// Appends the line as one JSON object and a line feed.
     pub fn append(&self, out: &mut Vec<u8>, spelled: &mut Rfc3339) {
         let mut line = Object::new(out);
-        line.plain("ts", |out| spelled.append(out, self.ts));
-        text(&mut line, "request_id", self.request_id, most::REQUEST_ID);
-        word(&mut line, "client_ip", self.client_ip);
-        word(&mut line, "listener", self.listener);
-        word(&mut line, "protocol", self.protocol);
-        text(&mut line, "method", self.method, most::METHOD);
-        text(&mut line, "host", self.host.map(without_user), most::HOST);
-        text(&mut line, "path", self.path.map(without_query), most::PATH);
-        word(&mut line, "endpoint", self.endpoint);
-        word(&mut line, "contract", self.contract);
-        word(&mut line, "caller", self.caller);
-        bytes(&mut line, "rpc_method", self.rpc_method, most::RPC_METHOD);
+        line.plain(key!("ts"), |out| spelled.append(out, self.ts));
+        text(
+            &mut line,
+            key!("request_id"),
+            self.request_id,
+            most::REQUEST_ID,
+        );
+        word(&mut line, key!("client_ip"), self.client_ip);
+        word(&mut line, key!("peer_ip"), self.peer_ip);
+        word(&mut line, key!("listener"), self.listener);
+        word(&mut line, key!("protocol"), self.protocol);
+        text(&mut line, key!("method"), self.method, most::METHOD);
+        bytes(
+            &mut line,
+            key!("host"),
+            self.host.map(without_user),
+            most::HOST,
+        );
+        text(
+            &mut line,
+            key!("path"),
+            self.path.map(without_query),
+            most::PATH,
+        );
+        word(&mut line, key!("endpoint"), self.endpoint);
+        word(&mut line, key!("contract"), self.contract);
+        word(&mut line, key!("caller"), self.caller);
+        bytes(
+            &mut line,
+            key!("rpc_method"),
+            self.rpc_method,
+            most::RPC_METHOD,
+        );
         let rpc_id = self.rpc_id.map(without_quotes);
-        bytes(&mut line, "rpc_id", rpc_id, most::RPC_ID);
-        bytes(&mut line, "skill", self.skill, most::SKILL);
-        line.list("normalized", self.normalized.iter().copied());
+        bytes(&mut line, key!("rpc_id"), rpc_id, most::RPC_ID);
+        bytes(&mut line, key!("skill"), self.skill, most::SKILL);
+        line.list(key!("normalized"), self.normalized.iter().copied());
         if let Some(status) = self.status {
-            line.number("status", u64::from(status));
+            line.number(key!("status"), u64::from(status));
         }
         if let Some(code) = self.rpc_code {
-            line.signed("rpc_code", code);
+            line.signed(key!("rpc_code"), code);
         }
-        word(&mut line, "outcome", Some(self.outcome.label()));
-        word(&mut line, "error_id", self.error_id);
-        word(&mut line, "quota", self.quota);
+        word(&mut line, key!("outcome"), Some(self.outcome.label()));
+        word(&mut line, key!("error_id"), self.error_id);
+        word(&mut line, key!("quota"), self.quota);
         if let Some(wait) = self.retry_after_ms {
-            line.number("retry_after_ms", wait);
+            line.number(key!("retry_after_ms"), wait);
         }
         let steps = Step::ALL.into_iter();
         let reported = steps.filter(|step| self.reported.contains(*step));
-        line.list("reported", reported.map(Step::name));
+        line.list(key!("reported"), reported.map(Step::name));
         if self.stripped_query {
-            line.flag("stripped_query");
+            line.flag(key!("stripped_query"));
         }
-        text(&mut line, "why", self.why, most::WHY);
-        word(&mut line, "upstream", self.upstream);
-        line.number("bytes_in", self.bytes_in);
-        line.number("bytes_out", self.bytes_out);
-        line.millis("duration_ms", self.duration);
+        text(&mut line, key!("why"), self.why, most::WHY);
+        word(&mut line, key!("upstream"), self.upstream);
+        line.number(key!("bytes_in"), self.bytes_in);
+        line.number(key!("bytes_out"), self.bytes_out);
+        line.millis(key!("duration_ms"), self.duration);
         if let Some(duration) = self.upstream_duration {
-            line.millis("upstream_ms", duration);
+            line.millis(key!("upstream_ms"), duration);
         }
-        bytes(&mut line, "user_agent", self.user_agent, most::USER_AGENT);
-        line.number("generation", self.generation);
+        bytes(
+            &mut line,
+            key!("user_agent"),
+            self.user_agent,
+            most::USER_AGENT,
+        );
+        line.number(key!("generation"), self.generation);
         line.close();
     }
 }
@@ -203,8 +232,9 @@ fn without_query(path: &str) -> &str {
 }
 
 /// A `Host` with user and password is refused, and what stands before its `@` is told to nobody.
-fn without_user(host: &str) -> &str {
-    host.rsplit_once('@').map_or(host, |(_, host)| host)
+fn without_user(host: &[u8]) -> &[u8] {
+    let user = memchr::memrchr(b'@', host);
+    user.map_or(host, |at| host.get(at + 1..).unwrap_or_default())
 }
 
 fn without_quotes(id: &[u8]) -> &[u8] {
@@ -224,10 +254,11 @@ mod tests {
         Line {
             request_id: Some(text),
             client_ip: Some("192.0.2.7"),
+            peer_ip: Some("10.0.0.1"),
             listener: Some("public"),
             protocol: Some("HTTP/1.1"),
             method: Some("POST"),
-            host: Some("user:secret@lakeside.example.com"),
+            host: Some(b"user:secret@lakeside.example.com"),
             path: Some("/a2a?key=secret"),
             endpoint: Some("lakeside"),
             contract: Some("aap/3.0"),
@@ -267,7 +298,7 @@ mod tests {
     #[test]
     fn every_field_in_its_order() {
         let line = written(&full("curl/8"));
-        let expected = r#"{"ts":"2026-11-30T16:53:23.042Z","request_id":"curl/8","client_ip":"192.0.2.7","listener":"public","protocol":"HTTP/1.1","method":"POST","host":"lakeside.example.com","path":"/a2a","endpoint":"lakeside","contract":"aap/3.0","caller":"x-api-key#1a2b3c4d","rpc_method":"SendMessage","rpc_id":"req-1","skill":"lead.submit","normalized":["a2a-version","a2a-extensions"],"status":200,"rpc_code":-32000,"outcome":"rate_limited","error_id":"0190b3a4-0000-7000-8000-000000000000","quota":"per-buyer","retry_after_ms":1500,"reported":["version","quota"],"stripped_query":true,"why":"connection closed","upstream":"lakeside","bytes_in":1024,"bytes_out":2048,"duration_ms":12.345,"upstream_ms":11.040,"user_agent":"curl/8","generation":3}"#;
+        let expected = r#"{"ts":"2026-11-30T16:53:23.042Z","request_id":"curl/8","client_ip":"192.0.2.7","peer_ip":"10.0.0.1","listener":"public","protocol":"HTTP/1.1","method":"POST","host":"lakeside.example.com","path":"/a2a","endpoint":"lakeside","contract":"aap/3.0","caller":"x-api-key#1a2b3c4d","rpc_method":"SendMessage","rpc_id":"req-1","skill":"lead.submit","normalized":["a2a-version","a2a-extensions"],"status":200,"rpc_code":-32000,"outcome":"rate_limited","error_id":"0190b3a4-0000-7000-8000-000000000000","quota":"per-buyer","retry_after_ms":1500,"reported":["version","quota"],"stripped_query":true,"why":"connection closed","upstream":"lakeside","bytes_in":1024,"bytes_out":2048,"duration_ms":12.345,"upstream_ms":11.040,"user_agent":"curl/8","generation":3}"#;
         assert_eq!(String::from_utf8(line).unwrap(), format!("{expected}\n"));
     }
 
@@ -286,7 +317,7 @@ mod tests {
     fn text_from_traffic_is_cut() {
         let long = "x".repeat(100_000);
         let line = written(&Line {
-            host: Some(&long),
+            host: Some(long.as_bytes()),
             path: Some(&long),
             method: Some(&long),
             rpc_method: Some(long.as_bytes()),

@@ -29,8 +29,8 @@ mod names;
 
 pub use handshake::{HandshakeFailure, HandshakeMeters};
 use labels::{
-    At, Certified, Decided, EndedAt, Filled, On, Pooled, Reloaded, Reported, Shaken, at, certified,
-    decided, ended_at, filled, on, pooled, reported, shaken,
+    At, Certified, Decided, EndedAt, Filled, On, Pooled, Reloaded, Reported, Shaken, Unproxied,
+    Worker, at, certified, decided, ended_at, filled, on, pooled, reported, shaken, unproxied,
 };
 use meters::FILLED;
 pub use meters::{EndpointMeters, ListenerMeters, Presence, QuotaMeters, UpstreamMeters};
@@ -70,7 +70,10 @@ pub struct Metrics {
     ratelimit_keys: Gauge,
     ratelimit_overflow: Counter,
     connections: Family<On, Gauge>,
+    worker_connections: Family<Worker, Gauge>,
     connections_refused: Family<On, Counter>,
+    proxy_refused: Family<Unproxied, Counter>,
+    probes: Family<On, Counter>,
     handshake_failures: Family<Shaken, Counter>,
     certificate_expiry: Family<Certified, Gauge>,
     upstream_connections: Family<Pooled, Gauge>,
@@ -101,7 +104,10 @@ impl Metrics {
             ratelimit_keys: Gauge::default(),
             ratelimit_overflow: Counter::default(),
             connections: Family::default(),
+            worker_connections: Family::default(),
             connections_refused: Family::default(),
+            proxy_refused: Family::default(),
+            probes: Family::default(),
             handshake_failures: Family::default(),
             certificate_expiry: Family::default(),
             upstream_connections: Family::default(),
@@ -165,8 +171,23 @@ impl Metrics {
         add(registry, "forecourt_connections", self.connections.clone());
         add(
             registry,
+            "forecourt_worker_connections",
+            self.worker_connections.clone(),
+        );
+        add(
+            registry,
             "forecourt_connections_refused_total",
             self.connections_refused.clone(),
+        );
+        add(
+            registry,
+            "forecourt_proxy_protocol_refused_total",
+            self.proxy_refused.clone(),
+        );
+        add(
+            registry,
+            "forecourt_health_probes_total",
+            self.probes.clone(),
         );
         add(
             registry,
@@ -264,12 +285,23 @@ impl Metrics {
         }
     }
 
+    /// How many connections a worker thread has open. They are counted from 0.
+    #[must_use]
+    pub fn worker(&self, index: usize) -> Gauge {
+        let worker = index.to_string();
+        made(&self.worker_connections, Worker { worker })
+    }
+
     /// The handles of a listener.
     #[must_use]
     pub fn listener(&self, name: &str) -> ListenerMeters {
         ListenerMeters {
             connections: made(&self.connections, on(name)),
             refused: made(&self.connections_refused, on(name)),
+            probes: made(&self.probes, on(name)),
+            untrusted: made(&self.proxy_refused, unproxied(name, "untrusted")),
+            malformed: made(&self.proxy_refused, unproxied(name, "malformed")),
+            late: made(&self.proxy_refused, unproxied(name, "late")),
         }
     }
 
@@ -277,6 +309,10 @@ impl Metrics {
     pub fn forget_listener(&self, name: &str) {
         self.connections.remove(&on(name));
         self.connections_refused.remove(&on(name));
+        self.probes.remove(&on(name));
+        for reason in ["untrusted", "malformed", "late"] {
+            self.proxy_refused.remove(&unproxied(name, reason));
+        }
         for why in HandshakeFailure::ALL {
             self.handshake_failures.remove(&shaken(name, why.label()));
         }

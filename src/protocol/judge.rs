@@ -5,9 +5,9 @@
 //! supplied value is never edited, reordered or joined, and the query never counts. An admitted
 //! request is judged without allocating.
 
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName, HeaderValue};
 
-use crate::protocol::headers::{A2A_EXTENSIONS, A2A_VERSION, Supplied, VersionLines};
+use crate::protocol::headers::{A2A_EXTENSIONS, A2A_VERSION, Supplied, Supplies, VersionLines};
 use crate::protocol::refusal::Refusal;
 use crate::protocol::step::{Step, Steps};
 use crate::protocol::version::{EMPTY_MEANS, trim};
@@ -58,51 +58,62 @@ impl<'c> Activation<'c> {
         self.activated
     }
 
-    /// Writes what is absent, and trims optional whitespace around what was supplied. Call it
-    /// after hop-by-hop removal.
+    /// Tells the lines of the two headers that go out: what is absent is filled in, what was
+    /// supplied stands as it came, without white space around it.
+    pub fn lines(&self, supplied: &HeaderMap, tell: &mut impl FnMut(&HeaderName, &HeaderValue)) {
+        let version = (self.fills_version).then(|| self.contract.a2a_version.value());
+        lines(&A2A_VERSION, version, supplied, tell);
+        let extension = (self.fills_extensions).then(|| self.contract.extension.value());
+        lines(&A2A_EXTENSIONS, extension, supplied, tell);
+    }
+
+    /// Makes a request's headers those that go out: [`Activation::lines`] in place of what was
+    /// supplied.
     pub fn apply(&self, headers: &mut HeaderMap) {
-        if self.fills_version {
-            let value = self.contract.a2a_version.value().clone();
-            headers.insert(A2A_VERSION, value);
-        } else {
-            trim_lines(headers, &A2A_VERSION);
-        }
-        if self.fills_extensions {
-            let value = self.contract.extension.value().clone();
-            headers.insert(A2A_EXTENSIONS, value);
-        } else {
-            trim_lines(headers, &A2A_EXTENSIONS);
+        let mut out = Vec::new();
+        self.lines(headers, &mut |name: &HeaderName, value: &HeaderValue| {
+            out.push((name.clone(), value.clone()));
+        });
+        headers.remove(A2A_VERSION);
+        headers.remove(A2A_EXTENSIONS);
+        for (name, value) in out {
+            headers.append(name, value);
         }
     }
 }
 
-/// HTTP/1.1 parsers trim values; HTTP/2 does not.
-fn trim_lines(headers: &mut HeaderMap, name: &http::HeaderName) {
-    let http::header::Entry::Occupied(mut lines) = headers.entry(name) else {
-        return;
-    };
-    for value in lines.iter_mut() {
+fn lines(
+    name: &HeaderName,
+    filled: Option<&HeaderValue>,
+    supplied: &HeaderMap,
+    tell: &mut impl FnMut(&HeaderName, &HeaderValue),
+) {
+    if let Some(value) = filled {
+        return tell(name, value);
+    }
+    for value in supplied.get_all(name) {
         let trimmed = trim(value.as_bytes());
-        if trimmed.len() != value.len()
-            && let Ok(trimmed) = http::HeaderValue::from_bytes(trimmed)
-        {
-            *value = trimmed;
+        // HTTP/1.1 parsers trim values; HTTP/2 does not.
+        if trimmed.len() == value.len() {
+            tell(name, value);
+        } else if let Ok(trimmed) = HeaderValue::from_bytes(trimmed) {
+            tell(name, &trimmed);
         }
     }
 }
 
 /// Holds the supplied headers to a contract.
 #[must_use]
-pub fn judge<'c>(contract: &'c Contract, supplied: Supplied<'_>) -> Verdict<'c> {
+pub fn judge<'c, S: Supplies>(contract: &'c Contract, supplied: Supplied<'_, S>) -> Verdict<'c> {
     judge_reporting(contract, supplied, Steps::NONE, |_, _| {})
 }
 
 /// The same, but a step in `report` never refuses: what it would have refused goes to `would`,
 /// and the request goes on with its headers as they came.
 #[must_use]
-pub fn judge_reporting<'c>(
+pub fn judge_reporting<'c, S: Supplies>(
     contract: &'c Contract,
-    supplied: Supplied<'_>,
+    supplied: Supplied<'_, S>,
     report: Steps,
     mut would: impl FnMut(Step, Refusal),
 ) -> Verdict<'c> {
@@ -139,10 +150,10 @@ pub fn judge_reporting<'c>(
 ///
 /// # Errors
 /// The refusal, to be spelled in the first contract's dialect.
-pub fn select<'c>(
+pub fn select<'c, S: Supplies>(
     first: &'c Contract,
     others: impl Iterator<Item = &'c Contract> + Clone,
-    supplied: Supplied<'_>,
+    supplied: Supplied<'_, S>,
 ) -> Result<(usize, Activation<'c>), Refusal> {
     let contracts = std::iter::once(first).chain(others);
     let named = match supplied.version() {
@@ -175,7 +186,7 @@ pub fn select<'c>(
 }
 
 /// The version step: whether the header is to be filled in.
-fn version(contract: &Contract, supplied: Supplied<'_>) -> Result<bool, Refusal> {
+fn version<S: Supplies>(contract: &Contract, supplied: Supplied<'_, S>) -> Result<bool, Refusal> {
     let pinned = &contract.a2a_version;
     match (supplied.version(), contract.absent) {
         (VersionLines::Absent, Absence::Infer) => Ok(true),
@@ -196,7 +207,10 @@ enum Extensions {
     Untouched,
 }
 
-fn extensions(contract: &Contract, supplied: Supplied<'_>) -> Result<Extensions, Refusal> {
+fn extensions<S: Supplies>(
+    contract: &Contract,
+    supplied: Supplied<'_, S>,
+) -> Result<Extensions, Refusal> {
     let Some(lines) = supplied.extensions() else {
         return match contract.absent {
             Absence::Infer => Ok(Extensions::Inferred),
@@ -218,7 +232,10 @@ fn not_activated(contract: &Contract) -> Refusal {
     }
 }
 
-fn not_served<'c>(versions: impl Iterator<Item = &'c Version>, supplied: Supplied<'_>) -> Refusal {
+fn not_served<'c, S: Supplies>(
+    versions: impl Iterator<Item = &'c Version>,
+    supplied: Supplied<'_, S>,
+) -> Refusal {
     let mut served: Vec<Version> = Vec::with_capacity(1);
     for version in versions {
         if !served.contains(version) {
@@ -227,8 +244,7 @@ fn not_served<'c>(versions: impl Iterator<Item = &'c Version>, supplied: Supplie
     }
     let mut lines = supplied
         .version_values()
-        .iter()
-        .map(|line| match trim(line.as_bytes()) {
+        .map(|line| match trim(line) {
             [] => EMPTY_MEANS.as_bytes(),
             line => line,
         })

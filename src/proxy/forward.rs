@@ -4,23 +4,18 @@
 //! framing is made anew, only absent A2A headers are filled in, and what identifies the client is
 //! rebuilt rather than believed. Query parameters named like the A2A headers do not travel.
 
-use bytes::Bytes;
-use http::header::{HOST, HeaderMap, HeaderName, HeaderValue};
-use http::{Method, Request, Uri};
+use std::borrow::Cow;
 
+use http::{HeaderName, HeaderValue, Method};
+
+use super::client::Told;
 use super::hop;
-use crate::protocol::headers::LOOK_ALIKES;
+use super::request_id::RequestId;
+use crate::http1::{Field, Fields, Known, Lines};
 use crate::protocol::judge::Activation;
 use crate::protocol::query;
 use crate::state::connection::Connection;
-use crate::upstream::{Fault, Outgoing, Upstream};
-
-const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
-const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
-const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
-
-/// The id of one request, ours or the caller's.
-pub(super) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+use crate::upstream::Upstream;
 
 /// Where on the upstream a request goes.
 #[derive(Clone, Copy, Debug)]
@@ -35,102 +30,135 @@ pub(super) enum Place<'p> {
 #[derive(Debug)]
 pub(super) struct Head<'r> {
     /// The method.
-    pub(super) method: Method,
-    /// The caller's headers, taken over.
-    pub(super) headers: HeaderMap,
+    pub(super) method: &'r Method,
+    /// The caller's fields.
+    pub(super) fields: &'r Fields,
     /// Where it goes.
     pub(super) place: Place<'r>,
     /// The query as received.
     pub(super) query: Option<&'r str>,
-    /// The request's id.
-    pub(super) request_id: HeaderValue,
+    /// What trusted proxies told of the client.
+    pub(super) told: Option<&'r Told>,
     /// The headers to fill in; none for what the policy does not apply to.
     pub(super) activation: Option<Activation<'r>>,
 }
 
-/// A request ready to be sent, and whether the query lost something.
+/// Where a request goes on the upstream.
 #[derive(Debug)]
-pub(super) struct Prepared {
-    /// The request.
-    pub(super) request: Request<Outgoing>,
-    /// Whether query parameters were stripped.
-    pub(super) stripped_query: bool,
+pub(super) struct Target<'r> {
+    /// Path and query.
+    pub(super) text: Cow<'r, str>,
+    /// Whether the query lost parameters.
+    pub(super) is_stripped: bool,
 }
 
-/// Builds the outgoing request.
-///
-/// # Errors
-/// When the target is no URI, which a request that was routed cannot cause.
-pub(super) fn prepare(
-    head: Head<'_>,
-    body: Bytes,
-    client: &Connection,
-    upstream: &Upstream,
-) -> Result<Prepared, Fault> {
+/// The target that the upstream is asked for.
+pub(super) fn target<'r>(head: &Head<'r>, upstream: &'r Upstream) -> Target<'r> {
     let stripped = head.query.and_then(query::strip);
-    let stripped_query = stripped.is_some();
+    let is_stripped = stripped.is_some();
     let query = stripped.as_deref().or(head.query);
-    let uri = target(upstream, head.place, query, stripped_query).map_err(Fault::unsendable)?;
-    let mut request = Request::new(Outgoing::new(body));
-    *request.method_mut() = head.method;
-    *request.uri_mut() = uri;
-    let mut headers = head.headers;
-    hop::strip(&mut headers, is_unwanted);
-    introduce(&mut headers, client, upstream);
-    headers.insert(X_REQUEST_ID, head.request_id);
-    if let Some(activation) = head.activation {
-        activation.apply(&mut headers);
-    }
-    for (name, value) in &upstream.headers {
-        headers.insert(name, value.clone());
-    }
-    *request.headers_mut() = headers;
-    Ok(Prepared {
-        request,
-        stripped_query,
-    })
-}
-
-fn target(
-    upstream: &Upstream,
-    place: Place<'_>,
-    query: Option<&str>,
-    stripped: bool,
-) -> Result<Uri, http::uri::InvalidUri> {
     // An emptied query loses its question mark; one that came empty keeps it.
-    let query = query.filter(|query| !(stripped && query.is_empty()));
-    let path = match (place, query) {
-        (Place::Below("" | "/"), None) => return Ok(upstream.uri.clone()),
-        (Place::Below(rest), _) => upstream.path_with(rest),
-        (Place::Root(path), _) => path.to_owned(),
+    let query = query.filter(|query| !(is_stripped && query.is_empty()));
+    let path = match head.place {
+        Place::Below(rest) => upstream.path_with(rest),
+        Place::Root(path) => Cow::Borrowed(path),
     };
     let text = match query {
         None => path,
-        Some(query) => format!("{path}?{query}"),
+        Some(query) => Cow::Owned(format!("{path}?{query}")),
     };
-    Uri::try_from(text)
+    Target { text, is_stripped }
 }
 
-/// Whether a field of the caller's must not reach the upstream: its framing and expectation are
-/// this hop's, its word on who it is is not believed, and look-alikes of the A2A headers are
-/// merged with the real ones by CGI-style servers.
-fn is_unwanted(name: &str) -> bool {
-    matches!(
-        name,
-        "content-length" | "expect" | "forwarded" | "x-real-ip"
-    ) || name.starts_with("x-forwarded-")
-        || LOOK_ALIKES.contains(&name)
-}
-
-/// Says who is asking whom. No proxy is trusted to have said it already.
-fn introduce(headers: &mut HeaderMap, client: &Connection, upstream: &Upstream) {
-    headers.insert(X_FORWARDED_FOR, client.forwarded_for.clone());
-    headers.insert(X_FORWARDED_PROTO, HeaderValue::from_static(client.scheme));
-    let asked = headers.insert(HOST, upstream.authority.clone());
-    if let Some(asked) = asked {
-        if upstream.preserve_host {
-            headers.insert(HOST, asked.clone());
-        }
-        headers.insert(X_FORWARDED_HOST, asked);
+/// The fields that the upstream receives: the caller's, but for what must not travel, then ours.
+pub(super) fn lines(
+    head: &Head<'_>,
+    client: &Connection,
+    upstream: &Upstream,
+    request_id: &RequestId,
+) -> Lines {
+    let caller = Caller {
+        fields: head.fields,
+        listed: head.fields.has(Known::Connection),
+    };
+    // What the operator sets, nobody else does.
+    let is_operators = |name: &[u8]| {
+        let theirs = |(theirs, _): &(HeaderName, _)| is(theirs, name);
+        upstream.headers.iter().any(theirs)
+    };
+    let mut lines = Lines::new();
+    let asked = head.fields.first(Known::Host);
+    if !is_operators(b"host") {
+        let host = asked.filter(|_| upstream.preserve_host);
+        lines.push(b"host", host.unwrap_or(upstream.authority.as_bytes()));
     }
+    for field in head.fields.iter() {
+        if caller.sends(&field) && !is_operators(field.name) {
+            lines.push(field.name, field.value);
+        }
+    }
+    let mut ours = |name: &[u8], value: &[u8]| {
+        if !is_operators(name) {
+            lines.push(name, value);
+        }
+    };
+    // Who is asking: what is certain of it, and what trusted proxies told.
+    let told = head.told;
+    let forwarded_for = told.map_or(&client.forwarded_for, |told| &told.forwarded_for);
+    ours(b"x-forwarded-for", forwarded_for.as_bytes());
+    let scheme = told.and_then(|told| told.scheme).unwrap_or(client.scheme);
+    ours(b"x-forwarded-proto", scheme.as_bytes());
+    let told_host = told.and_then(|told| told.host.as_ref());
+    if let Some(host) = told_host.map(HeaderValue::as_bytes).or(asked) {
+        ours(b"x-forwarded-host", host);
+    }
+    ours(b"x-request-id", request_id.as_bytes());
+    if let Some(activation) = &head.activation {
+        let contract = activation.contract();
+        if activation.fills_version() {
+            ours(b"a2a-version", contract.a2a_version.value().as_bytes());
+        }
+        if activation.fills_extensions() {
+            ours(b"a2a-extensions", contract.extension.value().as_bytes());
+        }
+    }
+    for (name, value) in &upstream.headers {
+        lines.push(name.as_str().as_bytes(), value.as_bytes());
+    }
+    lines
+}
+
+/// A caller's fields on their way to the upstream.
+struct Caller<'r> {
+    fields: &'r Fields,
+    /// Whether a `Connection` line may list some of them.
+    listed: bool,
+}
+
+impl Caller<'_> {
+    /// Whether a field reaches the upstream as it came: its framing and expectation are this hop's,
+    /// its word on who it is is not believed, and look-alikes of the A2A headers are merged with the
+    /// real ones by CGI-style servers.
+    fn sends(&self, field: &Field<'_>) -> bool {
+        let is_made_anew = matches!(
+            field.known,
+            Known::ContentLength
+                | Known::Expect
+                | Known::Forwarded
+                | Known::Host
+                | Known::LookAlike
+                | Known::OwnWay
+                | Known::XForwardedFor
+                | Known::XForwardedHost
+                | Known::XForwardedProto
+                | Known::XRequestId
+        );
+        let stays_here =
+            field.known.is_hop_by_hop() || (self.listed && hop::lists(self.fields, field));
+        !is_made_anew && !stays_here
+    }
+}
+
+fn is(ours: &HeaderName, name: &[u8]) -> bool {
+    ours.as_str().as_bytes().eq_ignore_ascii_case(name)
 }

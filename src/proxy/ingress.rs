@@ -1,6 +1,8 @@
 //! The whole path of a request, top to bottom. Read this file first.
 //!
-//! 1. The live snapshot is loaded once; nothing below looks again.
+//! 0. A load balancer's probe is answered (`probe`).
+//! 1. The live snapshot is loaded once; nothing below looks again. Who the client is, a trusted
+//!    proxy may tell (`client`).
 //! 2. The request must be HTTP with one meaning (`strict`).
 //! 3. Host and path find the endpoint. None: plain 404.
 //! 4. A POST is a JSON-RPC call. A GET or HEAD of an agent card, and OPTIONS, are passed on
@@ -13,63 +15,48 @@
 //! Whatever stops a request on the way goes to `respond`. Must never look inside the
 //! configuration, and never answer by itself.
 
-use std::convert::Infallible;
+use std::error::Error;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue};
-use http::{Method, Request, Response, request};
-use hyper::body::Incoming;
-use tower::Service;
+use http::Method;
+use http_body::Body as HttpBody;
 
 use super::body::Body;
-use super::forward::{Head, Place, X_REQUEST_ID, prepare};
+use super::client::Told;
+use super::forward::{Head, Place, lines, target};
 use super::intake::{Allowance, Held, Unread, read};
 use super::record::Record;
 use super::reply::Passed;
 use super::respond::{Refused, Stop, respond};
 use super::worker::Worker;
-use super::{admit, fault, reply, strict};
+use super::{admit, client, fault, probe, reply, strict};
+use crate::http1::{Answer, Fields, Known, RequestHead};
 use crate::limit::{Subject, identify, repeated};
 use crate::protocol::refusal::Media;
-use crate::protocol::{Refusal, peek};
+use crate::protocol::{CARDS, Refusal, peek};
 use crate::state::connection::Connection;
 use crate::state::{Endpoint, Snapshot};
-use crate::upstream::{Fault, Reply, Upstream};
-
-/// Where agent cards are found below an endpoint and at a host's root (A2A 1.0 section 8.2; the
-/// second is the older name).
-const CARDS: [&str; 2] = ["/.well-known/agent-card.json", "/.well-known/agent.json"];
-
-/// The service for one connection.
-pub fn service(
-    worker: Rc<Worker>,
-    connection: Rc<Connection>,
-) -> impl Service<
-    Request<Incoming>,
-    Response = Response<Body>,
-    Error = Infallible,
-    Future = impl Future<Output = Result<Response<Body>, Infallible>>,
-> + Clone {
-    tower::service_fn(move |request| {
-        let worker = Rc::clone(&worker);
-        let connection = Rc::clone(&connection);
-        async move { Ok(handle(&worker, &connection, request).await) }
-    })
-}
+use crate::upstream::{self, Fault, Reply, Upstream};
 
 /// Serves one request.
-pub async fn handle(
+pub async fn handle<B>(
     worker: &Rc<Worker>,
     connection: &Rc<Connection>,
-    request: Request<Incoming>,
-) -> Response<Body> {
+    head: RequestHead,
+    body: B,
+) -> Answer<Body>
+where
+    B: HttpBody<Data = Bytes> + Unpin,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    if let Some(answer) = probe::answer(worker, connection, &head, &body) {
+        return answer;
+    }
     let snapshot = worker.snapshot();
-    let (parts, body) = request.into_parts();
-    let request_id = request_id(&parts.headers, worker);
-    let mut record = Record::begin(worker, connection, &parts, request_id, snapshot.generation);
-    let passed = pass(worker, connection, &snapshot, parts, body, &mut record).await;
+    let mut record = Record::begin(worker, connection, &head, snapshot.generation);
+    let passed = pass(worker, connection, &snapshot, head, body, &mut record).await;
     match passed {
         Ok(passed) => reply::relay(passed, record),
         Err(stop) => respond(stop, record),
@@ -77,30 +64,24 @@ pub async fn handle(
 }
 
 /// Routes one request and takes it as far as it goes.
-async fn pass<'s>(
+async fn pass<'s, B>(
     worker: &Worker,
     connection: &Connection,
     snapshot: &'s Snapshot,
-    parts: request::Parts,
-    body: Incoming,
+    head: RequestHead,
+    body: B,
     record: &mut Record,
-) -> Result<Passed<'s>, Stop> {
-    let request::Parts {
-        method,
-        uri,
-        version,
-        headers,
-        ..
-    } = parts;
-    let head = strict::Head {
-        method: &method,
-        version,
-        uri: &uri,
-        headers: &headers,
-    };
-    let target = strict::inspect(&head, connection.next_framing())?;
+) -> Result<Passed<'s>, Stop>
+where
+    B: HttpBody<Data = Bytes> + Unpin,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    let told = client::told(connection, &head.fields);
+    record.told(told.clone());
+    let told = told.as_deref();
+    let target = strict::inspect(&head)?;
     let host = target.host.as_deref();
-    let errand = errand(snapshot, &method, host, target.path).ok_or(Stop::NoRoute)?;
+    let errand = errand(snapshot, &head.method, host, target.path).ok_or(Stop::NoRoute)?;
     let query = target.query;
     match errand {
         Errand::Call(endpoint, place) => {
@@ -108,25 +89,27 @@ async fn pass<'s>(
             let call = Call {
                 worker,
                 connection,
+                told,
                 snapshot,
                 endpoint,
+                head: &head,
                 place,
                 query,
             };
-            call.serve(headers, body, record).await
+            call.serve(body, record).await
         }
         Errand::Relay(endpoint, place) => {
             record.at(endpoint);
             let head = Head {
-                method,
-                headers,
+                method: &head.method,
+                fields: &head.fields,
                 place,
                 query,
-                request_id: record.request_id.clone(),
+                told,
                 activation: None,
             };
             let upstream = &endpoint.first.upstream;
-            match send(worker, connection, upstream, head, Bytes::new(), record).await {
+            match send(worker, connection, upstream, &head, &Bytes::new(), record).await {
                 Ok(reply) => Ok(Passed {
                     reply,
                     activation: None,
@@ -180,29 +163,32 @@ fn errand<'s, 'p>(
 struct Call<'s, 'r> {
     worker: &'r Worker,
     connection: &'r Connection,
+    told: Option<&'r Told>,
     snapshot: &'s Snapshot,
     endpoint: &'s Endpoint,
+    head: &'r RequestHead,
     place: Place<'r>,
     query: Option<&'r str>,
 }
 
 impl<'s> Call<'s, '_> {
-    async fn serve(
-        self,
-        headers: HeaderMap,
-        body: Incoming,
-        record: &mut Record,
-    ) -> Result<Passed<'s>, Stop> {
+    async fn serve<B>(self, body: B, record: &mut Record) -> Result<Passed<'s>, Stop>
+    where
+        B: HttpBody<Data = Bytes> + Unpin,
+        B::Error: Into<Box<dyn Error + Send + Sync>>,
+    {
         let endpoint = self.endpoint;
-        let client = self.connection.client();
-        if repeated(&self.snapshot.callers, &headers).is_some() {
+        let fields = &self.head.fields;
+        let told = self.told.map(|told| told.address);
+        let client = told.unwrap_or_else(|| self.connection.client());
+        if repeated(&self.snapshot.callers, fields).is_some() {
             return Err(strict::REPEATED_CALLER.into());
         }
-        let caller = identify(&self.snapshot.callers, &headers, client);
+        let caller = identify(&self.snapshot.callers, fields, client);
         let subject = Subject::new(&caller, client);
         record.by(caller);
 
-        let held = match self.body(&headers, body).await {
+        let held = match self.body(body).await {
             Ok(held) => held,
             Err(stop) => {
                 admit::charge(endpoint, &subject, record);
@@ -219,19 +205,26 @@ impl<'s> Call<'s, '_> {
         };
         record.called(&envelope);
         admit::quota(endpoint, &subject, &envelope, record)?;
-        let (pin, activation) = admit::contract(endpoint, &headers, &envelope, record)?;
+        let (pin, activation) = admit::contract(endpoint, fields, &envelope, record)?;
 
         let upstream = &endpoint.pin(pin).upstream;
         let head = Head {
-            method: Method::POST,
-            headers,
+            method: &Method::POST,
+            fields,
             place: self.place,
             query: self.query,
-            request_id: record.request_id.clone(),
+            told: self.told,
             activation: Some(activation),
         };
-        let bytes = held.bytes.clone();
-        match send(self.worker, self.connection, upstream, head, bytes, record).await {
+        let sent = send(
+            self.worker,
+            self.connection,
+            upstream,
+            &head,
+            &held.bytes,
+            record,
+        );
+        match sent.await {
             Ok(reply) => Ok(Passed {
                 reply,
                 activation: Some(activation),
@@ -246,8 +239,12 @@ impl<'s> Call<'s, '_> {
     }
 
     /// Reads the body of a call that says it is JSON.
-    async fn body(&self, headers: &HeaderMap, body: Incoming) -> Result<Held, Stop> {
-        speaks_json(headers)
+    async fn body<B>(&self, body: B) -> Result<Held, Stop>
+    where
+        B: HttpBody<Data = Bytes> + Unpin,
+        B::Error: Into<Box<dyn Error + Send + Sync>>,
+    {
+        speaks_json(&self.head.fields)
             .map_err(|media| Refused::unread(Refusal::ContentTypeNotSupported(media)))?;
         let limits = &self.snapshot.settings.limits;
         let allowance = Allowance {
@@ -255,7 +252,8 @@ impl<'s> Call<'s, '_> {
             in_flight: limits.in_flight_bytes,
             time: limits.body_timeout,
         };
-        let refusal = match read(body, headers, &self.worker.budget, allowance).await {
+        let announced = self.head.framing.announced();
+        let refusal = match read(body, announced, &self.worker.budget, allowance).await {
             Ok(held) => return Ok(held),
             Err(Unread::TooLarge) => Refusal::BodyTooLarge { limit: limits.body },
             Err(Unread::TooSlow) => Refusal::BodyTimeout,
@@ -269,29 +267,35 @@ impl<'s> Call<'s, '_> {
     }
 }
 
-/// Sends a prepared request and waits for the head of its answer.
+/// Sends a request and waits for the head of its answer.
 async fn send(
     worker: &Worker,
     connection: &Connection,
     upstream: &Arc<Upstream>,
-    head: Head<'_>,
-    body: Bytes,
+    head: &Head<'_>,
+    body: &Bytes,
     record: &mut Record,
 ) -> Result<Reply, Fault> {
-    let prepared = prepare(head, body, connection, upstream)?;
-    if prepared.stripped_query {
+    let target = target(head, upstream);
+    if target.is_stripped {
         record.stripped_query();
     }
     let since = record.forwarding();
-    match worker.pools.exchange(upstream, prepared.request).await {
+    let request = upstream::Request {
+        method: head.method,
+        target: &target.text,
+        lines: &lines(head, connection, upstream, &record.request_id),
+        body,
+    };
+    match worker.pools.exchange(upstream, request, since).await {
         Ok(reply) => {
-            record.answered(since);
+            record.answered(reply.at.duration_since(since));
             Ok(reply)
         }
         Err(fault) => {
             tracing::warn!(
                 upstream = &*upstream.name,
-                request_id = record.request_id.to_str().unwrap_or_default(),
+                request_id = record.request_id.as_str(),
                 %fault,
                 "upstream failed"
             );
@@ -302,18 +306,15 @@ async fn send(
 }
 
 /// Whether the body says it is JSON that can be read as it is. No content type at all is accepted.
-fn speaks_json(headers: &HeaderMap) -> Result<(), Media> {
-    let mut lines = headers.get_all(CONTENT_TYPE).iter();
+fn speaks_json(fields: &Fields) -> Result<(), Media> {
+    let mut lines = fields.all(Known::ContentType);
     if let Some(line) = lines.next()
         && !(is_json(line) && lines.next().is_none())
     {
         return Err(Media::ContentType);
     }
-    let is_coded = headers.get_all(CONTENT_ENCODING).iter().any(|coding| {
-        let coding = coding.as_bytes().trim_ascii();
-        !coding.is_empty() && !coding.eq_ignore_ascii_case(b"identity")
-    });
-    if is_coded {
+    let mut codings = fields.all(Known::ContentEncoding);
+    if codings.any(|coding| !coding.is_empty() && !coding.eq_ignore_ascii_case(b"identity")) {
         return Err(Media::ContentEncoding);
     }
     Ok(())
@@ -321,8 +322,8 @@ fn speaks_json(headers: &HeaderMap) -> Result<(), Media> {
 
 /// `application/json` with any parameters, but no charset other than UTF-8: the body would mean
 /// something else to a server that honours it (RFC 8259 section 8.1).
-fn is_json(line: &HeaderValue) -> bool {
-    let mut parts = line.as_bytes().split(|byte| *byte == b';');
+fn is_json(line: &[u8]) -> bool {
+    let mut parts = line.split(|byte| *byte == b';');
     let type_ = parts.next().unwrap_or_default().trim_ascii();
     type_.eq_ignore_ascii_case(b"application/json")
         && parts.all(|parameter| {
@@ -338,27 +339,10 @@ fn is_json(line: &HeaderValue) -> bool {
         })
 }
 
-/// The caller's request id where it is one line of 1 to 128 visible ASCII characters, else a new
-/// one.
-fn request_id(headers: &HeaderMap, worker: &Worker) -> HeaderValue {
-    let mut lines = headers.get_all(X_REQUEST_ID).iter();
-    match (lines.next(), lines.next()) {
-        (Some(id), None)
-            if (1..=128).contains(&id.len()) && id.as_bytes().iter().all(u8::is_ascii_graphic) =>
-        {
-            id.clone()
-        }
-        _ => {
-            let mut buffer = [0; uuid::fmt::Hyphenated::LENGTH];
-            let id = worker.identifier().hyphenated().encode_lower(&mut buffer);
-            HeaderValue::from_str(id).unwrap_or_else(|_| HeaderValue::from_static("none"))
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue};
 
     #[test]
     fn json_is_json_whatever_its_parameters_but_only_in_utf_8() {
@@ -378,7 +362,11 @@ mod tests {
             for line in lines {
                 headers.append(CONTENT_TYPE, HeaderValue::from_static(line));
             }
-            assert_eq!(speaks_json(&headers).is_ok(), fine, "{lines:?}");
+            assert_eq!(
+                speaks_json(&Fields::from(&headers)).is_ok(),
+                fine,
+                "{lines:?}"
+            );
         }
         for (coding, fine) in [
             ("identity", true),
@@ -388,7 +376,11 @@ mod tests {
         ] {
             let mut headers = HeaderMap::new();
             headers.append(CONTENT_ENCODING, HeaderValue::from_static(coding));
-            assert_eq!(speaks_json(&headers).is_ok(), fine, "{coding}");
+            assert_eq!(
+                speaks_json(&Fields::from(&headers)).is_ok(),
+                fine,
+                "{coding}"
+            );
         }
     }
 }

@@ -4,13 +4,12 @@
 //! A body announced as too large is refused before a byte is read. Must never hold bytes that are
 //! not counted in the budget.
 
+use std::error::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use http::HeaderMap;
-use http::header::CONTENT_LENGTH;
 use http_body::Body;
 use http_body_util::BodyExt;
 use prometheus_client::metrics::gauge::Gauge;
@@ -71,23 +70,23 @@ pub(super) enum Unread {
     /// All bodies together are too large.
     NoRoom,
     /// The client broke its framing, or went away.
-    Broken(hyper::Error),
+    Broken(Box<dyn Error + Send + Sync>),
 }
 
-/// Reads a body to its end.
+/// Reads a body to its end. `announced` is the length the client told, where it told one.
 ///
 /// # Errors
 /// Why it was not read; what was read is dropped.
 pub(super) async fn read<B>(
     body: B,
-    headers: &HeaderMap,
+    announced: Option<u64>,
     budget: &Arc<Budget>,
     allowance: Allowance,
 ) -> Result<Held, Unread>
 where
-    B: Body<Data = Bytes, Error = hyper::Error> + Unpin,
+    B: Body<Data = Bytes> + Unpin,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
-    let announced = announced(headers);
     if announced.is_some_and(|length| length > allowance.body) {
         return Err(Unread::TooLarge);
     }
@@ -101,13 +100,6 @@ where
     Ok(Held { bytes, reservation })
 }
 
-/// The length the client announced. Several or unreadable values never come here: they are refused
-/// before.
-fn announced(headers: &HeaderMap) -> Option<u64> {
-    let value = headers.get_all(CONTENT_LENGTH).iter().next()?;
-    value.to_str().ok()?.parse().ok()
-}
-
 async fn collect<B>(
     mut body: B,
     reservation: &mut Reservation,
@@ -115,14 +107,18 @@ async fn collect<B>(
     allowance: Allowance,
 ) -> Result<Bytes, Unread>
 where
-    B: Body<Data = Bytes, Error = hyper::Error> + Unpin,
+    B: Body<Data = Bytes> + Unpin,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
     let mut first: Option<Bytes> = None;
     let mut joined: Option<BytesMut> = None;
     let mut length = 0_u64;
     while let Some(frame) = body.frame().await {
         // Trailers are not forwarded: nothing was promised about them.
-        let Ok(piece) = frame.map_err(Unread::Broken)?.into_data() else {
+        let Ok(piece) = frame
+            .map_err(|error| Unread::Broken(error.into()))?
+            .into_data()
+        else {
             continue;
         };
         length = length.saturating_add(piece.len() as u64);
@@ -192,7 +188,6 @@ fn signed(bytes: u64) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use http::HeaderValue;
     use http_body::Frame;
     use std::pin::Pin;
     use std::task::{Context, Poll};
@@ -207,12 +202,12 @@ mod tests {
 
     impl Body for Pieces {
         type Data = Bytes;
-        type Error = hyper::Error;
+        type Error = std::io::Error;
 
         fn poll_frame(
             mut self: Pin<&mut Self>,
             _: &mut Context<'_>,
-        ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        ) -> Poll<Option<Result<Frame<Bytes>, std::io::Error>>> {
             match self.0.pop() {
                 Some(piece) => Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(piece))))),
                 None if self.1 => Poll::Pending,
@@ -229,20 +224,15 @@ mod tests {
     #[tokio::test]
     async fn joins_pieces_and_counts_them_until_dropped() {
         let budget = Arc::new(Budget::default());
-        let held = read(
-            pieces(vec![b"abc", b"", b"defg"]),
-            &HeaderMap::new(),
-            &budget,
-            ALLOWANCE,
-        )
-        .await
-        .unwrap();
+        let held = read(pieces(vec![b"abc", b"", b"defg"]), None, &budget, ALLOWANCE)
+            .await
+            .unwrap();
         assert_eq!(held.bytes, "abcdefg");
         assert_eq!(held.len(), 7);
         assert_eq!(budget.used.load(Ordering::Relaxed), 7);
         drop(held);
         assert_eq!(budget.used.load(Ordering::Relaxed), 0);
-        let empty = read(pieces(vec![]), &HeaderMap::new(), &budget, ALLOWANCE)
+        let empty = read(pieces(vec![]), None, &budget, ALLOWANCE)
             .await
             .unwrap();
         assert!(empty.bytes.is_empty());
@@ -251,11 +241,9 @@ mod tests {
     #[tokio::test]
     async fn an_announced_length_is_refused_before_reading() {
         let budget = Arc::new(Budget::default());
-        let mut headers = HeaderMap::new();
-        headers.insert(CONTENT_LENGTH, HeaderValue::from_static("11"));
         let never = Pieces(vec![], true);
         assert!(matches!(
-            read(never, &headers, &budget, ALLOWANCE).await,
+            read(never, Some(11), &budget, ALLOWANCE).await,
             Err(Unread::TooLarge)
         ));
     }
@@ -265,7 +253,7 @@ mod tests {
         let budget = Arc::new(Budget::default());
         let body = pieces(vec![b"123456", b"78901"]);
         assert!(matches!(
-            read(body, &HeaderMap::new(), &budget, ALLOWANCE).await,
+            read(body, None, &budget, ALLOWANCE).await,
             Err(Unread::TooLarge)
         ));
         assert_eq!(budget.used.load(Ordering::Relaxed), 0);
@@ -274,34 +262,18 @@ mod tests {
     #[tokio::test]
     async fn all_bodies_together_are_bounded() {
         let budget = Arc::new(Budget::default());
-        let first = read(
-            pieces(vec![b"1234567890"]),
-            &HeaderMap::new(),
-            &budget,
-            ALLOWANCE,
-        )
-        .await
-        .unwrap();
+        let first = read(pieces(vec![b"1234567890"]), None, &budget, ALLOWANCE)
+            .await
+            .unwrap();
         assert!(matches!(
-            read(
-                pieces(vec![b"123456"]),
-                &HeaderMap::new(),
-                &budget,
-                ALLOWANCE
-            )
-            .await,
+            read(pieces(vec![b"123456"]), None, &budget, ALLOWANCE).await,
             Err(Unread::NoRoom)
         ));
         drop(first);
         assert!(
-            read(
-                pieces(vec![b"123456"]),
-                &HeaderMap::new(),
-                &budget,
-                ALLOWANCE
-            )
-            .await
-            .is_ok()
+            read(pieces(vec![b"123456"]), None, &budget, ALLOWANCE)
+                .await
+                .is_ok()
         );
     }
 
@@ -310,7 +282,7 @@ mod tests {
         let budget = Arc::new(Budget::default());
         let stalled = Pieces(vec![b"1"], true);
         assert!(matches!(
-            read(stalled, &HeaderMap::new(), &budget, ALLOWANCE).await,
+            read(stalled, None, &budget, ALLOWANCE).await,
             Err(Unread::TooSlow)
         ));
         assert_eq!(budget.used.load(Ordering::Relaxed), 0);

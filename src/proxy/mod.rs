@@ -3,6 +3,8 @@
 //! | file | decides |
 //! |---|---|
 //! | `ingress` | the order in which a request is tested |
+//! | `probe` | what a load balancer is told |
+//! | `client` | who the client is, where a trusted proxy tells |
 //! | `strict` | what HTTP is acceptable |
 //! | `intake` | how a body is read |
 //! | `admit` | quota, headers and method against the endpoint |
@@ -13,6 +15,7 @@
 //! | `respond` | every answer the gateway makes itself |
 //! | `fault` | what a failure becomes |
 //! | `body` | the bodies of answers, and when a request has ended |
+//! | `request_id` | under which id a request is known |
 //! | `record` | what is counted and logged of a request |
 //! | `worker` | what a thread shares among its requests |
 //!
@@ -20,14 +23,17 @@
 
 mod admit;
 mod body;
+mod client;
 mod fault;
 mod forward;
 mod hop;
 pub mod ingress;
 mod intake;
 mod location;
+mod probe;
 mod record;
 mod reply;
+mod request_id;
 mod respond;
 mod strict;
 pub mod worker;

@@ -10,12 +10,15 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::header::{HOST, HeaderValue, USER_AGENT};
-use http::{Method, StatusCode, Uri, Version, request};
+use bytes::Bytes;
+use http::{Method, StatusCode, Uri, Version};
 use tokio::time::Instant;
 use uuid::Uuid;
 
+use super::client::Told;
+use super::request_id::RequestId;
 use super::worker::Worker;
+use crate::http1::{Known, RequestHead};
 use crate::limit::{Announced, Caller};
 use crate::observe::{Line, Presence, Timestamp};
 use crate::protocol::{Activation, Envelope, Outcome, Step, Steps};
@@ -36,10 +39,12 @@ pub(super) struct Record {
     version: Version,
     method: Method,
     uri: Uri,
-    host: Option<HeaderValue>,
-    user_agent: Option<HeaderValue>,
+    host: Option<Bytes>,
+    user_agent: Option<Bytes>,
+    /// What trusted proxies told of the client.
+    told: Option<Rc<Told>>,
     /// The id sent upstream and back.
-    pub(super) request_id: HeaderValue,
+    pub(super) request_id: RequestId,
     endpoint: Option<Arc<Endpoint>>,
     pin: usize,
     caller: Option<Caller>,
@@ -88,23 +93,22 @@ impl Record {
     pub(super) fn begin(
         worker: &Rc<Worker>,
         connection: &Rc<Connection>,
-        parts: &request::Parts,
-        request_id: HeaderValue,
+        head: &RequestHead,
         generation: u64,
-    ) -> Self {
+    ) -> Box<Self> {
         let started = Instant::now();
         connection.enter(Phase::Busy, started);
-        let first = |name| parts.headers.get_all(name).iter().next().cloned();
-        Self {
+        Box::new(Self {
             started,
             ts: worker.now(),
             generation,
-            version: parts.version,
-            method: parts.method.clone(),
-            uri: parts.uri.clone(),
-            host: first(HOST),
-            user_agent: first(USER_AGENT),
-            request_id,
+            version: head.version,
+            method: head.method.clone(),
+            uri: head.uri.clone(),
+            host: head.fields.keep_first(Known::Host),
+            user_agent: head.fields.keep_first(Known::UserAgent),
+            told: None,
+            request_id: RequestId::of(&head.fields, || worker.identifier()),
             endpoint: None,
             pin: 0,
             caller: None,
@@ -125,12 +129,22 @@ impl Record {
             _in_flight: Presence::of(&worker.shared.metrics.requests_in_flight),
             worker: Rc::clone(worker),
             connection: Rc::clone(connection),
-        }
+        })
+    }
+
+    /// Whether only the head of an answer is asked for.
+    pub(super) fn asks_head(&self) -> bool {
+        self.method == Method::HEAD
     }
 
     /// The worker that serves it.
     pub(super) fn worker(&self) -> &Rc<Worker> {
         &self.worker
+    }
+
+    /// A trusted proxy told who the client is.
+    pub(super) fn told(&mut self, told: Option<Rc<Told>>) {
+        self.told = told;
     }
 
     /// The endpoint was found.
@@ -204,9 +218,8 @@ impl Record {
         Instant::now()
     }
 
-    /// The upstream's response head came.
-    pub(super) fn answered(&mut self, since: Instant) {
-        let took = since.elapsed();
+    /// The upstream's response head came after so long.
+    pub(super) fn answered(&mut self, took: Duration) {
         self.upstream_took = Some(took);
         if let Some(endpoint) = &self.endpoint {
             endpoint.meters.answered(took);
@@ -286,12 +299,15 @@ impl Drop for Record {
         };
         let [rpc_method, rpc_id, skill] = self.rpc.parts();
         let mut line = Line::new(self.ts, self.outcome);
-        line.request_id = self.request_id.to_str().ok();
-        line.client_ip = self.connection.forwarded_for.to_str().ok();
-        line.listener = Some(&self.connection.listener);
+        line.request_id = Some(self.request_id.as_str());
+        let told = self.told.as_ref().map(|told| &told.forwarded_for);
+        let client = told.unwrap_or(&self.connection.forwarded_for);
+        line.client_ip = client.to_str().ok();
+        line.peer_ip = self.connection.via.as_deref();
+        line.listener = Some(&self.connection.listener.name);
         line.protocol = Some(protocol(self.version));
         line.method = Some(self.method.as_str());
-        line.host = self.host.as_ref().and_then(|host| host.to_str().ok());
+        line.host = self.host.as_deref();
         line.path = Some(self.uri.path());
         line.endpoint = endpoint.map(|endpoint| &*endpoint.name);
         line.contract = endpoint.map(|endpoint| &*endpoint.pin(self.pin).contract.name);
@@ -319,7 +335,7 @@ impl Drop for Record {
         line.bytes_out = self.bytes_out;
         line.duration = took;
         line.upstream_duration = self.upstream_took;
-        line.user_agent = self.user_agent.as_ref().map(HeaderValue::as_bytes);
+        line.user_agent = self.user_agent.as_deref();
         line.generation = self.generation;
         self.worker.pen.write(&line);
     }

@@ -3,28 +3,33 @@
 //! `listen` makes one for each accepted socket and enforces its deadlines; `proxy` reads it and
 //! says when a request begins and ends. It holds no socket and must never wait.
 
-use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::cell::Cell;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 
 use http::HeaderValue;
 use tokio::time::Instant;
 
+use super::listener::Listener;
+
 /// One client connection, shared by its socket and its requests. Stays on its worker thread.
 #[derive(Debug)]
 pub struct Connection {
-    /// The address the client connected from.
+    /// The address the connection came from.
     pub peer: SocketAddr,
-    /// The listener's name in the configuration.
-    pub listener: Rc<str>,
+    /// What it was accepted on.
+    pub listener: Rc<Listener>,
     /// `http` or `https`: what the client speaks.
     pub scheme: &'static str,
-    /// The client's address as `X-Forwarded-For` spells it.
+    /// The client's address as `X-Forwarded-For` spells it, as far as the connection tells.
     pub forwarded_for: HeaderValue,
+    /// The peer's address as text, where the client may be another: a proxy's.
+    pub via: Option<Box<str>>,
+    /// Whether requests tell their client by a header that is believed.
+    pub is_told: bool,
+    client: IpAddr,
     phase: Cell<Phase>,
     since: Cell<Instant>,
-    framings: RefCell<VecDeque<Framing>>,
 }
 
 /// What a connection is doing, which tells what deadline holds.
@@ -38,41 +43,48 @@ pub enum Phase {
     Idle,
 }
 
-/// How often a head names its body's framing. The HTTP parser resolves contradictions silently;
-/// these are the raw facts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Framing {
-    /// Lines named `Content-Length`.
-    pub lengths: u8,
-    /// Lines named `Transfer-Encoding`.
-    pub encodings: u8,
-    /// Whether a line ended in a bare LF.
-    pub has_bare_line_feed: bool,
-    /// Whether the request line has a fragment, which the parser drops.
-    pub has_fragment: bool,
-}
-
 impl Connection {
     /// A connection accepted at `now`, from which a request head is due.
     #[must_use]
-    pub fn new(peer: SocketAddr, listener: Rc<str>, scheme: &'static str, now: Instant) -> Self {
-        let address = canonical(peer.ip());
+    pub fn new(
+        peer: SocketAddr,
+        listener: Rc<Listener>,
+        scheme: &'static str,
+        now: Instant,
+    ) -> Self {
+        Self::on_behalf(peer, peer, listener, scheme, now)
+    }
+
+    /// One that a peer made on behalf of a client: what it said of it is believed.
+    #[must_use]
+    pub fn on_behalf(
+        client: SocketAddr,
+        peer: SocketAddr,
+        listener: Rc<Listener>,
+        scheme: &'static str,
+        now: Instant,
+    ) -> Self {
+        let address = client.ip().to_canonical();
+        let is_told = listener.trusted_proxies.contain(address);
+        let is_proxied = is_told || client != peer;
         Self {
             peer,
             listener,
             scheme,
-            forwarded_for: HeaderValue::from_str(&address.to_string())
-                .unwrap_or_else(|_| HeaderValue::from_static("unknown")),
+            forwarded_for: spelled(address),
+            via: is_proxied.then(|| peer.ip().to_canonical().to_string().into()),
+            is_told,
+            client: address,
             phase: Cell::new(Phase::Head),
             since: Cell::new(now),
-            framings: RefCell::default(),
         }
     }
 
-    /// The client's address; an IPv4 address mapped into IPv6 is given as IPv4.
+    /// The client's address, as far as the connection tells; an IPv4 address mapped into IPv6 is
+    /// given as IPv4.
     #[must_use]
-    pub fn client(&self) -> IpAddr {
-        canonical(self.peer.ip())
+    pub const fn client(&self) -> IpAddr {
+        self.client
     }
 
     /// What the connection is doing.
@@ -92,31 +104,11 @@ impl Connection {
         self.phase.set(phase);
         self.since.set(now);
     }
-
-    /// How the next head frames its body. Each request asks once, in the order they came; a head
-    /// that was not noted has no single framing.
-    #[must_use]
-    pub fn next_framing(&self) -> Framing {
-        let next = self.framings.borrow_mut().pop_front();
-        next.unwrap_or(Framing::UNKNOWN)
-    }
-
-    /// Says how one more head frames its body.
-    pub fn note_framing(&self, framing: Framing) {
-        self.framings.borrow_mut().push_back(framing);
-    }
 }
 
-impl Framing {
-    /// Refused like a contradiction.
-    const UNKNOWN: Self = Self {
-        lengths: 2,
-        encodings: 0,
-        has_bare_line_feed: false,
-        has_fragment: false,
-    };
-}
-
-fn canonical(address: IpAddr) -> IpAddr {
-    address.to_canonical()
+/// An address as a header spells it.
+#[must_use]
+pub fn spelled(address: IpAddr) -> HeaderValue {
+    HeaderValue::from_str(&address.to_string())
+        .unwrap_or_else(|_| HeaderValue::from_static("unknown"))
 }

@@ -9,8 +9,10 @@ use std::path::{Path, PathBuf};
 const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("protocol", &[]),
     ("config", &["protocol"]),
-    ("limit", &["protocol", "config"]),
-    ("upstream", &["config"]),
+    ("limit", &["protocol", "config", "http1"]),
+    ("http1", &["protocol"]),
+    ("wire", &[]),
+    ("upstream", &["config", "http1", "wire"]),
     ("observe", &["protocol"]),
     (
         "state",
@@ -18,16 +20,19 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ),
     (
         "proxy",
-        &["protocol", "limit", "upstream", "state", "observe"],
+        &["protocol", "http1", "limit", "upstream", "state", "observe"],
     ),
-    ("listen", &["protocol", "config", "state", "observe"]),
+    (
+        "listen",
+        &["protocol", "config", "http1", "wire", "state", "observe"],
+    ),
     ("admin", &["config", "state", "observe"]),
     ("demo", &["protocol", "config", "app"]),
     (
         "app",
         &[
-            "protocol", "config", "limit", "upstream", "observe", "state", "proxy", "listen",
-            "admin",
+            "protocol", "config", "http1", "limit", "upstream", "observe", "state", "proxy",
+            "listen", "admin",
         ],
     ),
 ];

@@ -3,17 +3,21 @@
 use std::net::SocketAddr;
 use std::path::Path;
 
+use crate::config::check::front;
 use crate::config::file::{self, File};
 use crate::config::read::{At, Field};
 use crate::config::report::{Finding, Report, Span};
 use crate::config::settings::{Admin, Clients, Listener, Tls};
-use crate::config::word::Demand;
+use crate::config::word::{Demand, Integer};
 
 use super::files::Files;
 
 /// Where the admin socket is when the file does not say.
 const ADMIN: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 9901);
+
+/// How many connections may wait for being accepted when the file does not say.
+const BACKLOG: u64 = 4096;
 
 /// The admin socket.
 pub(crate) fn admin(field: &Field<SocketAddr>) -> Admin {
@@ -54,18 +58,21 @@ pub(crate) fn check(
             }
             taken.push((at, &named.path));
         }
-        listeners.push(match (address, tls) {
-            (Some(address), None) => Some(Listener {
-                name: named.name.clone(),
-                address: address.value,
-                tls: None,
-            }),
-            (Some(address), Some(Some(tls))) => Some(Listener {
-                name: named.name.clone(),
-                address: address.value,
-                tls: Some(tls),
-            }),
-            (None, _) | (_, Some(None)) => None,
+        let front = front::check(named, report);
+        let backlog = named.value.backlog.or(Integer(BACKLOG));
+        let listener = |address: &At<SocketAddr>, tls, front| Listener {
+            name: named.name.clone(),
+            address: address.value,
+            tls,
+            backlog: u16::try_from(backlog.0).unwrap_or(u16::MAX),
+            front,
+        };
+        listeners.push(match (address, tls, front) {
+            (Some(address), None, Some(front)) => Some(listener(address, None, front)),
+            (Some(address), Some(Some(tls)), Some(front)) => {
+                Some(listener(address, Some(tls), front))
+            }
+            (None, ..) | (_, Some(None), _) | (.., None) => None,
         });
     }
     listeners

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use super::{NamedFile, PairFiles};
+use super::{Front, NamedFile, PairFiles};
 
 /// `[listener.NAME]`: a socket we accept on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,6 +13,10 @@ pub struct Listener {
     pub address: SocketAddr,
     /// Its certificates. `None`: clear text. Whether there is any needs a restart; which does not.
     pub tls: Option<Tls>,
+    /// Most connections that wait for being accepted. Default 4096.
+    pub backlog: u16,
+    /// What stands in front of it.
+    pub front: Front,
 }
 
 /// `tls` of a listener.
@@ -45,8 +49,17 @@ impl Tls {
 impl Listener {
     /// Whether `next` could take its place without a new socket.
     pub(super) fn is_bound_like(&self, next: &Self) -> bool {
-        self.name == next.name
-            && self.address == next.address
-            && self.tls.is_some() == next.tls.is_some()
+        let Self {
+            name,
+            address,
+            tls,
+            backlog,
+            front,
+        } = self;
+        *name == next.name
+            && *address == next.address
+            && tls.is_some() == next.tls.is_some()
+            && *backlog == next.backlog
+            && *front == next.front
     }
 }

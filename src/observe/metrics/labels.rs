@@ -39,7 +39,18 @@ pub(super) struct On {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct Worker {
+    pub(super) worker: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(super) struct Shaken {
+    pub(super) listener: String,
+    pub(super) reason: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct Unproxied {
     pub(super) listener: String,
     pub(super) reason: &'static str,
 }
@@ -103,6 +114,13 @@ pub(super) fn on(listener: &str) -> On {
 
 pub(super) fn shaken(listener: &str, reason: &'static str) -> Shaken {
     Shaken {
+        listener: listener.to_owned(),
+        reason,
+    }
+}
+
+pub(super) fn unproxied(listener: &str, reason: &'static str) -> Unproxied {
+    Unproxied {
         listener: listener.to_owned(),
         reason,
     }

@@ -1,4 +1,5 @@
-//! Decides which metrics there are and what they tell. Must never name one that is not scraped.
+//! Decides what each metric is called, and what it is said to tell. The whole list, in the order of
+//! `docs/operations.md`.
 
 /// Every metric as it is scraped in text format 0.0.4, and what it tells.
 pub const NAMES: &[(&str, &str)] = &[
@@ -37,8 +38,20 @@ pub const NAMES: &[(&str, &str)] = &[
     ),
     ("forecourt_connections", "Open client connections"),
     (
+        "forecourt_worker_connections",
+        "Open client connections by the worker thread that serves them",
+    ),
+    (
         "forecourt_connections_refused_total",
         "Client connections closed on arrival because there were too many",
+    ),
+    (
+        "forecourt_proxy_protocol_refused_total",
+        "Client connections closed for want of a PROXY header: untrusted peer, malformed or late",
+    ),
+    (
+        "forecourt_health_probes_total",
+        "Probes of a listener's health path; they are no requests",
     ),
     (
         "forecourt_tls_handshake_failures_total",

@@ -252,10 +252,21 @@ impl Speaker {
 
     /// Shakes hands, to the end as far as the client can tell.
     pub fn try_connect(&self, address: SocketAddr, name: &str) -> io::Result<Client<Secure>> {
-        let socket = TcpStream::connect_timeout(&address, PATIENCE)?;
+        self.try_connect_after(b"", address, name)
+    }
+
+    /// The same, after these bytes in clear.
+    pub fn try_connect_after(
+        &self,
+        before: &[u8],
+        address: SocketAddr,
+        name: &str,
+    ) -> io::Result<Client<Secure>> {
+        let mut socket = TcpStream::connect_timeout(&address, PATIENCE)?;
         socket.set_read_timeout(Some(PATIENCE))?;
         socket.set_write_timeout(Some(PATIENCE))?;
         socket.set_nodelay(true)?;
+        socket.write_all(before)?;
         let name = ServerName::try_from(name.to_owned()).unwrap();
         let connection = ClientConnection::new(Arc::clone(&self.config), name);
         let mut stream = StreamOwned::new(connection.map_err(io::Error::other)?, socket);

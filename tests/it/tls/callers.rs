@@ -339,6 +339,29 @@ fn large_bodies_pass_both_ways_and_unchanged() {
 }
 
 #[test]
+fn balancers_in_front_introduce_clients_and_probe() {
+    let upstream = Upstream::recording();
+    let place = Place::new();
+    place.issue("usual", &["gw.example"]);
+    let keys = "proxy_protocol = { trusted = [\"127.0.0.1\"] }\nhealth = \"/healthz\"\n[admin]";
+    let text = secured(&place.pair("usual"), &dealer(&upstream)).replace("[admin]", keys);
+    let gateway = Gateway::start_whole(&text);
+    let speaker = Speaker::trusting(&place.authority);
+    let introduction = b"PROXY TCP4 192.0.2.7 192.0.2.1 4000 443\r\n";
+    let connect = |before| speaker.try_connect_after(before, gateway.address(), "gw.example");
+    let mut client = connect(introduction).unwrap();
+    assert_eq!(client.ask(post(call("1"))).status, 200);
+    let arrival = upstream.take();
+    assert_eq!(arrival.head.one("x-forwarded-for").unwrap(), "192.0.2.7");
+    assert_eq!(arrival.head.one("x-forwarded-proto").unwrap(), "https");
+    let probe = Post::method("GET", "/healthz").field("Host", "gw.example");
+    assert_eq!(client.ask(probe.bytes()).text(), "ok\n");
+    // Without the header before it, a handshake is none.
+    assert!(connect(b"").is_err());
+    assert_eq!(all_failures(&gateway), 0.0);
+}
+
+#[test]
 fn a_drain_ends_connections_in_order() {
     let upstream = Upstream::manual();
     // A handshake would have longer than the test waits.
