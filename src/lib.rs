@@ -13,7 +13,7 @@
 //! | 2 | [`limit`] | per-caller quotas: whose bucket, how full, how long to wait. |
 //! | 2 | [`observe`] | what is told to operators: access log, metrics, diagnostics. |
 //! | 2 | [`upstream`] | where requests are forwarded: pools and one exchange. |
-//! | 3 | [`state`] | one compiled configuration, swapped whole; connections and routes. |
+//! | 3 | [`state`] | one compiled configuration, swapped whole; connections, routes, certificates. |
 //! | 4 | [`listen`] | sockets in: bind, accept, deadlines, drain. |
 //! | 4 | [`admin`] | its own socket: probes, metrics, status, reload. |
 //! | 4 | [`proxy`] | the request path: read, judge, forward. |

@@ -65,8 +65,8 @@ fn main() -> ExitCode {
 fn check(file: PathBuf) -> ExitCode {
     let shown = file.display().to_string();
     match app::load(&Options::new(file)) {
-        Ok((_, settings)) => {
-            for warning in &settings.warnings {
+        Ok(loaded) => {
+            for warning in &loaded.settings.warnings {
                 eprintln!("{warning}");
             }
             println!("{shown}: ok");
@@ -117,7 +117,7 @@ fn run(file: PathBuf) -> ExitCode {
     let options = Options::new(file);
     // The log's level and format stand in the file, so it is read once before the log is set up.
     let settings = match app::load(&options) {
-        Ok((_, settings)) => settings,
+        Ok(loaded) => loaded.settings,
         Err(problems) => {
             eprintln!("{problems}");
             return ExitCode::from(EX_CONFIG);

@@ -43,7 +43,6 @@ pub fn config(data: &[u8]) {
             Ok(settings) => {
                 holds(settings);
                 places(&settings.warnings, text, Severity::Warning);
-                places(&settings.not_yet(), text, Severity::Error);
                 assert!(settings.restart_needed(settings).is_empty());
             }
             Err(problems) => {
@@ -107,7 +106,7 @@ fn secrets(read: &Result<Settings, Problems>, text: &str, format: Format) {
             for (_, secret) in settings.upstreams.iter().flat_map(|it| &it.headers) {
                 assert_eq!(format!("{secret} {secret:?}"), "*** ***");
             }
-            format!("{}\n{}", settings.warnings, settings.not_yet())
+            settings.warnings.to_string()
         }
         Err(problems) => problems.to_string(),
     };

@@ -5,7 +5,7 @@
 //! secret or a caller: names here are the configuration's.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use serde::Serialize;
 
@@ -14,6 +14,7 @@ use super::answer::{Answer, json};
 use crate::config::{self, Problems, Settings};
 use crate::observe::rfc3339;
 use crate::state::reload::Reloaded;
+use crate::state::tls::Shown;
 use crate::state::{Attempt, Endpoint, Rejected, Snapshot};
 
 /// `GET /status`.
@@ -26,6 +27,8 @@ struct Status<'s> {
     configuration: Configuration<'s>,
     admin: SocketAddr,
     listeners: Vec<Listener<'s>>,
+    /// Certificate, key and root files whose content is not in force, and why.
+    refused_files: BTreeMap<String, String>,
     endpoints: Vec<Served<'s>>,
     quotas: Vec<Quota<'s>>,
     upstreams: Vec<Upstream<'s>>,
@@ -62,6 +65,20 @@ struct Listener<'s> {
     address: SocketAddr,
     connections: i64,
     refused: u64,
+    /// The default one first; none where it is in clear.
+    certificates: Vec<Certificate>,
+}
+
+#[derive(Serialize)]
+struct Certificate {
+    file: String,
+    names: Vec<Box<str>>,
+    addresses: Vec<IpAddr>,
+    serial: Box<str>,
+    not_before: String,
+    not_after: String,
+    /// Why what its files hold now is not what is in force.
+    refused: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -140,8 +157,22 @@ pub(super) fn tell(office: &Office) -> Answer {
                     address: *address,
                     connections: meters.connections.get(),
                     refused: meters.refused.get(),
+                    certificates: office
+                        .reloader
+                        .keyring()
+                        .shown(name)
+                        .into_iter()
+                        .map(certificate)
+                        .collect(),
                 }
             })
+            .collect(),
+        refused_files: office
+            .reloader
+            .keyring()
+            .refused()
+            .into_iter()
+            .map(|(file, why)| (file.display().to_string(), why))
             .collect(),
         endpoints: both(&settings.endpoints, &snapshot.endpoints)
             .map(|(configured, compiled)| served(configured, compiled, settings))
@@ -172,6 +203,18 @@ fn both<'s, A, B>(
     compiled: &'s [std::sync::Arc<B>],
 ) -> impl Iterator<Item = (&'s A, &'s B)> {
     configured.iter().zip(compiled.iter().map(|it| &**it))
+}
+
+fn certificate(shown: Shown) -> Certificate {
+    Certificate {
+        file: shown.certificate.display().to_string(),
+        names: shown.names,
+        addresses: shown.addresses,
+        serial: shown.serial,
+        not_before: rfc3339(shown.not_before),
+        not_after: rfc3339(shown.not_after),
+        refused: shown.refused,
+    }
 }
 
 fn reload(attempt: Attempt) -> Reload {

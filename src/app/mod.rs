@@ -6,6 +6,7 @@
 //! whole gateway as a value: `main`, the demo and the tests start the same one.
 
 mod control;
+mod load;
 mod sockets;
 mod worker;
 
@@ -13,54 +14,21 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use crate::admin::Process;
-use crate::config::{self, Format, Problems, Settings};
-use crate::limit::{Clock, Limiter, SystemClock};
+use crate::config::{self, Problems, Settings};
+use crate::limit::Limiter;
 use crate::listen::{Drain, Stage};
-use crate::observe::{AccessLog, Destination, Metrics, SystemWallClock, WallClock, log};
+use crate::observe::{AccessLog, Destination, Metrics, log};
 use crate::proxy::Budget;
-use crate::state::reload::{Environment, Reloaded, Reloader};
+use crate::state::reload::{Reloaded, Reloader};
 use crate::state::{Readiness, Rejected, Shared};
 
 pub use sockets::Inherited;
 
-/// What a gateway is started from.
-#[derive(Clone)]
-pub struct Options {
-    /// The configuration file, which is followed.
-    pub path: PathBuf,
-    /// Answers for environment variables.
-    pub env: Environment,
-    /// The limiter's clock.
-    pub clock: Arc<dyn Clock>,
-    /// The time of day.
-    pub wall: Arc<dyn WallClock>,
-}
-
-impl Options {
-    /// A configuration file, the process's environment, and real clocks.
-    #[must_use]
-    pub fn new(path: PathBuf) -> Self {
-        Self {
-            path,
-            env: Arc::new(environment),
-            clock: Arc::new(SystemClock::new()),
-            wall: Arc::new(SystemWallClock),
-        }
-    }
-}
-
-#[allow(
-    clippy::disallowed_methods,
-    reason = "the environment is read here and handed in"
-)]
-fn environment(name: &str) -> Option<String> {
-    std::env::var(name).ok()
-}
+pub use load::{Loaded, Options, load};
 
 /// Why a gateway did not start.
 #[derive(Debug, thiserror::Error)]
@@ -93,26 +61,6 @@ pub enum StartError {
     /// A thread or its runtime cannot be started.
     #[error("cannot start: {0}")]
     Thread(io::Error),
-}
-
-/// Loads a configuration as [`Gateway::start`] would: valid, and served by this version.
-///
-/// # Errors
-/// Every problem.
-pub fn load(options: &Options) -> Result<(String, Settings), Problems> {
-    let text = config::read(&options.path)?;
-    let settings = config::parse(
-        &text,
-        Format::of(&options.path),
-        &options.path,
-        &*options.env,
-    )?;
-    let not_yet = settings.not_yet();
-    if not_yet.is_empty() {
-        Ok((text, settings))
-    } else {
-        Err(not_yet)
-    }
 }
 
 /// Sends this process's diagnostics where the settings say. Once per process.
@@ -158,7 +106,12 @@ impl Gateway {
     /// # Errors
     /// As [`Gateway::start`]; also when a socket is left over.
     pub fn start_with(options: Options, inherited: Inherited) -> Result<Self, StartError> {
-        let (text, settings) = load(&options).map_err(StartError::Config)?;
+        let Loaded {
+            text,
+            settings,
+            keyring,
+            files,
+        } = load(&options).map_err(StartError::Config)?;
         for warning in &settings.warnings {
             tracing::warn!("{warning}");
         }
@@ -172,7 +125,7 @@ impl Gateway {
         });
 
         let workers = worker_count(&settings);
-        let bound = sockets::bind(&settings, workers, &shared, inherited)?;
+        let bound = sockets::bind(&settings, workers, &shared, &keyring, inherited)?;
         let admin = bound.admin;
         let admin_address = admin.local_addr().map_err(StartError::Thread)?;
         tell_what_starts(&settings, &bound.addresses, admin_address, workers);
@@ -188,8 +141,9 @@ impl Gateway {
         let reloader = Arc::new(Reloader::start(
             options.path,
             options.env,
-            text,
+            (text, files),
             settings,
+            keyring,
             Arc::clone(&shared),
             Arc::clone(&options.wall),
         ));

@@ -10,8 +10,8 @@ use listenfd::ListenFd;
 use super::StartError;
 use super::worker::Listening;
 use crate::config::Settings;
-use crate::listen::{self, Open};
-use crate::state::{Listener, Shared};
+use crate::listen::{self, Doorman, Open};
+use crate::state::{Keyring, Listener, Shared};
 
 /// Sockets that a service manager opened (`LISTEN_FDS`). Each is used by the listener, or the admin
 /// socket, that is configured with its address.
@@ -60,6 +60,7 @@ pub(super) fn bind(
     settings: &Settings,
     workers: usize,
     shared: &Shared,
+    keyring: &Keyring,
     mut inherited: Inherited,
 ) -> Result<Sockets, StartError> {
     let loads: Vec<_> = (0..workers)
@@ -90,6 +91,11 @@ pub(super) fn bind(
             .map_err(failed)?;
         addresses.push((listener.name.clone(), address));
         let meters = shared.metrics.listener(&listener.name);
+        let doorman = keyring.terminator(&listener.name);
+        let doorman = doorman.map(|terminator| Doorman {
+            terminator,
+            meters: shared.metrics.handshakes(&listener.name),
+        });
         let desks = listen::desks(&loads);
         for ((bound, desk), acceptors) in bound.into_iter().zip(desks).zip(&mut by_worker) {
             acceptors.push(Listening {
@@ -100,6 +106,7 @@ pub(super) fn bind(
                     here: meters.connections.clone(),
                 },
                 desk,
+                doorman: doorman.clone(),
             });
         }
     }

@@ -12,7 +12,7 @@ use tokio::task::LocalSet;
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::http1::{Answer, RequestHead};
-use crate::listen::{self, Acceptor, Bound, Desk, Draining, Handler, Limits, Open, Stage};
+use crate::listen::{self, Acceptor, Bound, Desk, Doorman, Draining, Handler, Limits, Open, Stage};
 use crate::observe::{Pen, WallClock};
 use crate::proxy::worker::Parts;
 use crate::proxy::{self, Budget, Worker, ingress};
@@ -41,6 +41,7 @@ pub(super) struct Listening {
     pub(super) listener: state::Listener,
     pub(super) open: Open,
     pub(super) desk: Desk,
+    pub(super) doorman: Option<Doorman>,
 }
 
 impl Belongings {
@@ -71,6 +72,7 @@ impl Belongings {
                 open: listening.open,
                 desk: listening.desk,
                 unreadable: worker.nowhere.clone(),
+                doorman: listening.doorman,
             };
             let live = self.live.clone();
             let limits = move || limits(&live);

@@ -16,7 +16,8 @@ use crate::config::amount::{spell_duration, spell_size};
 use crate::config::json::{Json, object, some};
 use crate::config::per::Dimension;
 use crate::config::settings::{
-    AccessLog, Endpoint, Identify, Limits, Listener, Log, Quota, Settings, Upstream,
+    AccessLog, Clients, Endpoint, Identify, Limits, Listener, Log, NamedFile, PairFiles, Quota,
+    Settings, Upstream,
 };
 use crate::config::web::Host;
 use crate::protocol::{Contract, Step, releases};
@@ -73,10 +74,24 @@ fn tables<'s, T>(all: impl IntoIterator<Item = T>, one: impl Fn(T) -> (&'s str, 
 
 fn listener(listener: &Listener) -> (&str, Json) {
     let tls = listener.tls.as_ref().map(|tls| {
-        object([
-            ("certificate", some(file(&tls.certificate))),
-            ("key", some(file(&tls.key))),
-        ])
+        let others = tls.others.iter().map(|it| object(pair(it)));
+        let others = (!tls.others.is_empty()).then(|| Json::List(others.collect()));
+        let clients = tls.clients.as_ref();
+        let demand = |it: &Clients| {
+            if it.is_required {
+                "required"
+            } else {
+                "optional"
+            }
+        };
+        object(pair(&tls.default).into_iter().chain([
+            ("certificates", others),
+            ("client_ca", clients.and_then(|it| some(named(&it.ca)))),
+            (
+                "client_certificate",
+                clients.and_then(|it| some(demand(it))),
+            ),
+        ]))
     });
     let address = listener.address.to_string();
     let front = &listener.front;
@@ -109,6 +124,13 @@ fn listener(listener: &Listener) -> (&str, Json) {
     (&listener.name, shown)
 }
 
+fn pair(pair: &PairFiles) -> [(&'static str, Option<Json>); 2] {
+    [
+        ("certificate", some(named(&pair.certificate))),
+        ("key", some(named(&pair.key))),
+    ]
+}
+
 fn source(identify: &Identify) -> String {
     match identify {
         Identify::Header(name) => format!("header:{name}"),
@@ -135,8 +157,21 @@ fn upstream(upstream: &Upstream) -> (&str, Json) {
     let headers = tables(&upstream.headers, |(name, secret)| {
         (name.as_str(), secret.to_string().into())
     });
+    let tls = upstream.tls.as_ref();
+    let client = tls.and_then(|it| it.client.as_ref());
     let shown = object([
         ("url", some(literal(&upstream.url.to_string()))),
+        (
+            "ca",
+            tls.and_then(|it| it.ca.as_ref())
+                .and_then(|it| some(named(it))),
+        ),
+        ("server_name", tls.and_then(|it| some(&*it.server_name))),
+        (
+            "client_certificate",
+            client.and_then(|it| some(named(&it.certificate))),
+        ),
+        ("client_key", client.and_then(|it| some(named(&it.key)))),
         (
             "connect_timeout",
             some(spell_duration(upstream.connect_timeout)),
@@ -259,6 +294,10 @@ fn log(log: &Log) -> Json {
         ("format", some(log.format.name())),
         ("level", some(log.level.name())),
     ])
+}
+
+fn named(file: &NamedFile) -> String {
+    self::file(&file.path)
 }
 
 fn file(path: &Path) -> String {

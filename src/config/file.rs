@@ -14,8 +14,8 @@ use crate::config::read::{At, Field, List};
 use crate::config::report::Span;
 use crate::config::settings::{ClientHeader, Identify, Level, LogFormat, RateLimitHeaders, Secret};
 use crate::config::table::{Named, Table, Tables};
-use crate::config::web::{Host, Path, UpstreamUrl};
-use crate::config::word::{Filled, Integer, Name};
+use crate::config::web::{Host, Path, ServerName, UpstreamUrl};
+use crate::config::word::{Demand, Filled, Integer, Name};
 use crate::protocol::{Absence, Dialect, ExtensionUri, HttpStatus, Step, Version};
 
 /// A number of things of which there must be one.
@@ -56,7 +56,14 @@ pub(crate) struct ProxyProtocol {
 }
 
 pub(crate) struct Tls {
-    pub(crate) span: Option<Span>,
+    pub(crate) default: PairFiles,
+    pub(crate) others: Vec<PairFiles>,
+    pub(crate) client_ca: Field<Filled>,
+    pub(crate) client_certificate: Field<Demand>,
+}
+
+/// A certificate and its key.
+pub(crate) struct PairFiles {
     pub(crate) certificate: Field<Filled>,
     pub(crate) key: Field<Filled>,
 }
@@ -88,6 +95,10 @@ pub(crate) struct Quota {
 
 pub(crate) struct Upstream {
     pub(crate) url: Field<UpstreamUrl>,
+    pub(crate) ca: Field<Filled>,
+    pub(crate) server_name: Field<ServerName>,
+    pub(crate) client_certificate: Field<Filled>,
+    pub(crate) client_key: Field<Filled>,
     pub(crate) connect_timeout: Field<NonZeroDuration>,
     pub(crate) response_timeout: Field<NonZeroDuration>,
     pub(crate) idle_timeout: Field<NonZeroDuration>,
@@ -170,9 +181,14 @@ fn listener(mut table: Table<'_>) -> Listener {
     let address = table.required("address");
     let tls = table.table("tls", "`tls`").map(|mut tls| {
         let read = Tls {
-            span: tls.span().cloned(),
-            certificate: tls.required("certificate"),
-            key: tls.required("key"),
+            default: pair(&mut tls),
+            others: tls.tables("certificates", "`certificates`", |mut table| {
+                let read = pair(&mut table);
+                table.finish();
+                read
+            }),
+            client_ca: tls.field("client_ca"),
+            client_certificate: tls.field("client_certificate"),
         };
         tls.finish();
         read
@@ -199,6 +215,13 @@ fn listener(mut table: Table<'_>) -> Listener {
     };
     table.finish();
     listener
+}
+
+fn pair(table: &mut Table<'_>) -> PairFiles {
+    PairFiles {
+        certificate: table.required_beside("certificate", &["certificates", "client_certificate"]),
+        key: table.required("key"),
+    }
 }
 
 fn limits(mut table: Table<'_>) -> Limits {
@@ -242,6 +265,10 @@ fn quota(mut table: Table<'_>) -> Quota {
 fn upstream(mut table: Table<'_>) -> Upstream {
     let upstream = Upstream {
         url: table.required("url"),
+        ca: table.field("ca"),
+        server_name: table.field("server_name"),
+        client_certificate: table.field("client_certificate"),
+        client_key: table.field("client_key"),
         connect_timeout: table.field("connect_timeout"),
         response_timeout: table.field("response_timeout"),
         idle_timeout: table.field("idle_timeout"),

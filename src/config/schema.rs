@@ -136,6 +136,8 @@ pub(crate) struct Drawing {
 enum Key {
     Value(Json),
     Table(Rc<RefCell<Drawing>>),
+    /// A list of tables, all alike.
+    List(Rc<RefCell<Drawing>>),
     /// Tables with names, all alike.
     Tables(Rc<RefCell<Drawing>>),
 }
@@ -192,6 +194,13 @@ impl Drawing {
         below
     }
 
+    /// A list of tables at a key.
+    pub(crate) fn list(&mut self, key: &'static str, section: &'static str) -> Rc<RefCell<Self>> {
+        let below = Self::new(section, Rc::clone(&self.named));
+        self.keys.push((key, Key::List(Rc::clone(&below))));
+        below
+    }
+
     /// Tables with names at a key.
     pub(crate) fn tables(&mut self, key: &'static str, section: &'static str) -> Rc<RefCell<Self>> {
         let below = Self::new(section, Rc::clone(&self.named));
@@ -238,6 +247,11 @@ impl Drawing {
         let (mut json, section) = match key {
             Key::Value(json) => (json.clone(), self.section),
             Key::Table(table) => (table.borrow().json(), table.borrow().section),
+            Key::List(table) => {
+                let items = Some(table.borrow().json());
+                let json = object([("type", some("array")), ("items", items)]);
+                (json, table.borrow().section)
+            }
             Key::Tables(table) => {
                 let table = table.borrow();
                 let is_needed = self.required.contains(&name);
@@ -252,7 +266,7 @@ impl Drawing {
         };
         let said = match key {
             Key::Value(_) => Said::row(self.section, name),
-            Key::Table(_) | Key::Tables(_) => {
+            Key::Table(_) | Key::List(_) | Key::Tables(_) => {
                 Said::row(self.section, name).or_else(|| Said::section(section))
             }
         };

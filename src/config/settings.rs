@@ -3,6 +3,7 @@
 //!
 //! Must never hold a default that `docs/configuration.md` does not name, and never show a secret.
 
+mod files;
 mod front;
 mod listener;
 mod log;
@@ -17,21 +18,23 @@ use http::HeaderName;
 
 use crate::config::amount::spell_rate;
 use crate::config::per::Per;
-use crate::config::problem::Problems;
+use crate::config::problem::{Problem, Problems};
 use crate::config::web::Host;
 use crate::protocol::{Contract, HttpStatus, Steps};
 
+pub use files::{NamedFile, PairFiles, Place};
 pub use front::{ClientHeader, Front};
-pub use listener::{Listener, Tls};
+pub use listener::{Clients, Listener, Tls};
 pub use log::{AccessLog, Level, Log, LogFormat};
-pub use upstream::Upstream;
+pub use upstream::{Upstream, UpstreamTls};
 
 /// A whole configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     /// `[runtime]`. Needs a restart.
     pub runtime: Runtime,
-    /// `[listener.NAME]`, in the order of the file; at least one. Needs a restart.
+    /// `[listener.NAME]`, in the order of the file; at least one. What is in `tls` can change live,
+    /// the rest needs a restart.
     pub listeners: Vec<Listener>,
     /// `[admin]`. Needs a restart.
     pub admin: Admin,
@@ -51,19 +54,15 @@ pub struct Settings {
     pub endpoints: Vec<Endpoint>,
     /// What is probably not meant, each of severity warning.
     pub warnings: Problems,
-    /// See [`Settings::not_yet`].
-    pub(in crate::config) unserved: Problems,
 }
 
 impl Settings {
-    /// What is valid configuration but not served by this version: a `tls` listener, an `https`
-    /// upstream. Errors, with line and hint.
-    ///
-    /// Whoever is about to serve these settings, and `check`, must treat them as failures: serving a
-    /// `tls` listener in clear would be worse than not serving it.
-    #[must_use]
-    pub fn not_yet(&self) -> Problems {
-        self.unserved.clone()
+    /// Adds warnings about what the named files hold, in the order of the file.
+    pub fn warn(&mut self, warnings: impl IntoIterator<Item = Problem>) {
+        let own = std::mem::take(&mut self.warnings);
+        let mut all: Vec<_> = own.into_iter().chain(warnings).collect();
+        all.sort_by_key(|it| (it.line, it.column));
+        self.warnings = all.into_iter().collect();
     }
 
     /// How many sockets serving may hold at once, to callers and to upstreams.
@@ -89,7 +88,6 @@ impl Settings {
             upstreams,
             endpoints,
             warnings: _,
-            unserved,
         } = self;
         *runtime == next.runtime
             && *listeners == next.listeners
@@ -101,16 +99,21 @@ impl Settings {
             && *quotas == next.quotas
             && *upstreams == next.upstreams
             && *endpoints == next.endpoints
-            && *unserved == next.unserved
     }
 
     /// Where `next` differs from these settings in what cannot change while the gateway runs: some of
     /// `runtime`, `listener`, `admin`, `log`, `limits.limiter_keys`. Empty: `next` can go live.
     #[must_use]
     pub fn restart_needed(&self, next: &Self) -> Vec<&'static str> {
+        let are_bound_alike = self.listeners.len() == next.listeners.len()
+            && self
+                .listeners
+                .iter()
+                .zip(&next.listeners)
+                .all(|(one, other)| one.is_bound_like(other));
         [
             ("runtime", self.runtime != next.runtime),
-            ("listener", self.listeners != next.listeners),
+            ("listener", !are_bound_alike),
             ("admin", self.admin != next.admin),
             ("log", self.log != next.log),
             // The table of buckets is made once.

@@ -8,12 +8,13 @@ use std::collections::HashSet;
 use std::rc::Rc;
 
 use crate::config::document::{Entry, Node, Value, mask_secrets};
-use crate::config::read::{At, Field, FromNode, List, check_name, describe, key_path, quote, take};
+use crate::config::read::{At, Field, FromNode, check_name, describe, key_path, take};
 use crate::config::report::{Finding, Report, Span};
 use crate::config::schema::{Drawing, Times};
 use crate::config::suggest;
 
 mod draw;
+mod list;
 
 /// The keys of tables with names that hold tables themselves.
 const NESTED: [&str; 4] = ["headers", "proxy_protocol", "tls", "upstreams"];
@@ -138,13 +139,30 @@ impl<'t> Table<'t> {
 
     /// One value that must be there.
     pub(crate) fn required<T: FromNode>(&mut self, key: &'static str) -> Field<T> {
+        self.required_beside(key, &[])
+    }
+
+    /// One value that must be there; `others` are keys of this table that look like its key and
+    /// mean something else.
+    pub(crate) fn required_beside<T: FromNode>(
+        &mut self,
+        key: &'static str,
+        others: &[&'static str],
+    ) -> Field<T> {
         let field = self.field::<T>(key);
-        let is_drawn = self.drawing.is_some();
-        if field.is_absent() && !is_drawn && !self.is_misspelt(key, &[]) {
-            let hint = format!("{key} takes {}", T::EXPECTED);
-            self.missing(key, Some(hint));
+        if let Some(drawing) = &self.drawing {
+            drawing.borrow_mut().require(key, &[]);
+            return field;
         }
-        self.unless_misspelt(field, key, &[])
+        if !field.is_absent() {
+            return field;
+        }
+        if self.is_misspelt(key, others) {
+            return Field::Wrong;
+        }
+        let hint = format!("{key} takes {}", T::EXPECTED);
+        self.missing(key, Some(hint));
+        field
     }
 
     /// An absent field becomes a wrong one where its key is there under another spelling: that is
@@ -180,65 +198,6 @@ impl<'t> Table<'t> {
             self.report
                 .add(Finding::error(self.span.clone(), self.path.clone(), what).hint(hint));
         }
-    }
-
-    /// A list of values.
-    pub(crate) fn list<T: FromNode>(&mut self, key: &'static str) -> Field<List<T>> {
-        self.items(key, false)
-    }
-
-    /// A list of values, or one value by itself.
-    pub(crate) fn one_or_list<T: FromNode>(&mut self, key: &'static str) -> Field<List<T>> {
-        self.items(key, true)
-    }
-
-    fn items<T: FromNode>(&mut self, key: &'static str, one_will_do: bool) -> Field<List<T>> {
-        let times = if one_will_do {
-            Times::OneOrList
-        } else {
-            Times::List
-        };
-        self.draw::<T>(key, times);
-        let Some((entry, path)) = self.ask(key) else {
-            return self.nothing();
-        };
-        let node = &entry.node;
-        let value = match &node.value {
-            Value::List(nodes) => nodes
-                .iter()
-                .enumerate()
-                .map(|(index, node)| take(node, &format!("{path}[{index}]"), self.report))
-                .collect(),
-            Value::Failed => return Field::Wrong,
-            Value::Text { .. } if one_will_do => vec![take(node, &path, self.report)],
-            Value::Text { .. }
-            | Value::Integer(_)
-            | Value::Float
-            | Value::Boolean(_)
-            | Value::Time
-            | Value::Null
-            | Value::Table(_) => {
-                let found = describe(node, self.report);
-                let what = format!("expected a list, found {found}");
-                let hint = if let Value::Text {
-                    expanded: false,
-                    text,
-                } = &node.value
-                {
-                    Some(format!("write {key} = [{}]", quote(text)))
-                } else {
-                    None
-                };
-                self.report
-                    .add(Finding::error(node.span.clone(), path, what).hint(hint));
-                return Field::Wrong;
-            }
-        };
-        Field::Given(At {
-            value,
-            span: node.span.clone(),
-            path,
-        })
     }
 
     /// A table below this one; without one, an absent one.

@@ -332,6 +332,34 @@ fn host_and_port(authority: &str, default: u16) -> Result<(String, u16), Wrong> 
     Ok((host, port))
 }
 
+/// The name that a certificate must carry: a host name in lower case, or an address without
+/// brackets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ServerName(pub(crate) Box<str>);
+
+impl FromText for ServerName {
+    const EXPECTED: &'static str = "a host name such as \"agent.example.com\", or an address";
+
+    fn from_text(text: &str) -> Result<Self, Wrong> {
+        if let Ok(address) = text.trim_matches(['[', ']']).parse::<IpAddr>() {
+            return Ok(Self(address.to_string().into()));
+        }
+        let lower = text.to_ascii_lowercase();
+        let is_name = !lower.contains(':') && labels(&lower).is_ok();
+        if is_name {
+            Ok(Self(lower.into()))
+        } else {
+            Err(Wrong::because("is neither a host name nor an address")
+                .hint("no port, no path, no `*`: the one name that is in the certificate"))
+        }
+    }
+
+    fn shape() -> Shape {
+        let pattern = "[A-Za-z0-9_.-]+|\\[?[0-9A-Fa-f:.]+\\]?";
+        Shape::like("server_name", <Self as FromText>::EXPECTED, pattern)
+    }
+}
+
 impl FromText for SocketAddr {
     const EXPECTED: &'static str =
         "an address and port such as \"127.0.0.1:8080\" or \"[::]:8080\"";

@@ -50,6 +50,24 @@ impl FromText for Filled {
     }
 }
 
+/// Whether clients need a certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Demand {
+    Optional,
+    Required,
+}
+
+impl Demand {
+    const ALL: [Self; 2] = [Self::Optional, Self::Required];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Optional => "optional",
+            Self::Required => "required",
+        }
+    }
+}
+
 impl FromNode for bool {
     const EXPECTED: &'static str = "true or false";
 
@@ -171,6 +189,12 @@ choice!(
     "\"error\", \"warn\", \"info\", \"debug\" or \"trace\"",
     Level::ALL,
     Level::name
+);
+choice!(
+    Demand,
+    "\"optional\" or \"required\"",
+    Demand::ALL,
+    Demand::name
 );
 choice!(
     LogFormat,

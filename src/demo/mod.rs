@@ -87,9 +87,9 @@ async fn present(screen: &mut Screen<'_>, once: bool) -> Result<bool, Failure> {
         // The file stands as it was last reloaded, so this settles what the watch may still ask.
         let _ = gateway.reload();
         invite(screen, &gateway, &ground)?;
-        if let Ok((_, settings)) = app::load(&Options::new(ground.file())) {
+        if let Ok(loaded) = app::load(&Options::new(ground.file())) {
             // Reloads are told from here on; a log that somebody else installed will do as well.
-            let _ = app::install_log(&settings);
+            let _ = app::install_log(&loaded.settings);
         }
         told().await;
         gateway.drain(told()).await;

@@ -20,6 +20,7 @@ use super::proxy_protocol::{self, Flaw};
 use super::serve::{Handler, Limits, one};
 use super::served::Served;
 use super::spread::{Arrival, Desk, Open, Place};
+use super::tls::Doorman;
 use crate::observe::EndpointMeters;
 use crate::state::connection::Connection;
 use crate::state::{Listener, Networks};
@@ -40,6 +41,8 @@ pub struct Acceptor {
     pub desk: Desk,
     /// Counters of requests that found no endpoint: what was not even HTTP is counted there.
     pub unreadable: EndpointMeters,
+    /// Who makes TLS connections of them; `None`: clear text.
+    pub doorman: Option<Doorman>,
 }
 
 /// Accepts and serves until drained; returns when the last connection has ended.
@@ -62,6 +65,7 @@ where
         open,
         mut desk,
         unreadable,
+        doorman,
     } = acceptor;
     let is_inherited = bound.is_inherited;
     let socket = TcpListener::from_std(bound.socket)?;
@@ -71,6 +75,7 @@ where
     let admit = |mut socket: TcpStream, peer: SocketAddr, place: Place, limits: Limits| {
         let (listener, make) = (Rc::clone(&listener), Rc::clone(&make));
         let (drain, unreadable) = (drain.clone(), unreadable.clone());
+        let doorman = doorman.clone();
         let ticket = served.enter();
         tokio::task::spawn_local(async move {
             let client = match &listener.proxy_protocol {
@@ -83,10 +88,21 @@ where
                     None => return drop((place, ticket)),
                 },
             };
-            let connection = Connection::on_behalf(client, peer, listener, "http", Instant::now());
+            let scheme = if doorman.is_some() { "https" } else { "http" };
+            let connection = Connection::on_behalf(client, peer, listener, scheme, Instant::now());
             let connection = Rc::new(connection);
             let handler = make(Rc::clone(&connection));
-            one(socket, &connection, limits, &handler, &ticket, &unreadable).await;
+            let Some(doorman) = doorman else {
+                one(socket, &connection, limits, &handler, &ticket, &unreadable).await;
+                return drop((place, ticket));
+            };
+            // Boxed, so that it takes no memory of connections in clear, and nothing of a handshake
+            // stays while its connection is served.
+            let shaking = doorman.shake(socket, &connection, limits.header_timeout, drain);
+            if let Some((stream, _protocol)) = Box::pin(shaking).await {
+                let serving = one(stream, &connection, limits, &handler, &ticket, &unreadable);
+                Box::pin(serving).await;
+            }
             drop((place, ticket));
         });
     };
@@ -103,7 +119,9 @@ where
         let limits = limits();
         let Some((place, door)) = desk.seat(&open, limits.connections) else {
             listener.meters.refused.inc();
-            turn_away(&socket);
+            if doorman.is_none() {
+                turn_away(&socket);
+            }
             return;
         };
         let Some(door) = door else {
@@ -289,6 +307,7 @@ mod tests {
             open: open.clone(),
             desk,
             unreadable: metrics.endpoint(""),
+            doorman: None,
         };
         let limits = || Limits {
             connections: 100,

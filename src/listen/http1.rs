@@ -85,7 +85,10 @@ pub(super) async fn serve<T: Transport, H: Handler>(
     loop {
         let head = match http1.head().await {
             Ok(Some(head)) => head,
-            Ok(None) => return Ended::Well,
+            Ok(None) => {
+                http1.reading.borrow_mut().wire.stream().farewell();
+                return Ended::Well;
+            }
             Err(Unread::Bad(bad)) => return http1.refuse(bad).await,
             Err(Unread::Late) => return Ended::Unreadable,
             Err(Unread::Broken) => return Ended::Broken,

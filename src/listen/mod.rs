@@ -14,6 +14,7 @@ mod request_body;
 mod serve;
 mod served;
 mod spread;
+mod tls;
 
 pub use accept::{Acceptor, serve};
 pub use bind::{Bound, bind, somaxconn};
@@ -21,3 +22,4 @@ pub use drain::{Drain, Draining, Stage};
 pub use request_body::BodyError;
 pub use serve::{Handler, Limits};
 pub use spread::{Desk, Open, desks};
+pub use tls::Doorman;

@@ -49,6 +49,10 @@ pub trait Handler {
 pub(super) trait Transport: AsyncRead + AsyncWrite + Unpin {
     /// Closing it shall not look like an end: the client is to see that something is missing.
     fn reset_on_close(&mut self);
+
+    /// Says that the connection ends in order, as far as that goes without waiting. In clear its
+    /// close says so.
+    fn farewell(&mut self) {}
 }
 
 impl Transport for TcpStream {

@@ -22,13 +22,15 @@ use super::clock::Timestamp;
 use super::histogram::Histogram;
 use crate::protocol::{Outcome, Step};
 
+mod handshake;
 mod labels;
 mod meters;
 mod names;
 
+pub use handshake::{HandshakeFailure, HandshakeMeters};
 use labels::{
-    At, Decided, EndedAt, Filled, On, Pooled, Reloaded, Reported, Unproxied, Worker, at, decided,
-    ended_at, filled, on, pooled, reported, unproxied,
+    At, Certified, Decided, EndedAt, Filled, On, Pooled, Reloaded, Reported, Shaken, Unproxied,
+    Worker, at, certified, decided, ended_at, filled, on, pooled, reported, shaken, unproxied,
 };
 use meters::FILLED;
 pub use meters::{EndpointMeters, ListenerMeters, Presence, QuotaMeters, UpstreamMeters};
@@ -72,6 +74,8 @@ pub struct Metrics {
     connections_refused: Family<On, Counter>,
     proxy_refused: Family<Unproxied, Counter>,
     probes: Family<On, Counter>,
+    handshake_failures: Family<Shaken, Counter>,
+    certificate_expiry: Family<Certified, Gauge>,
     upstream_connections: Family<Pooled, Gauge>,
     reloads: Family<Reloaded, Counter>,
     generation: Gauge,
@@ -104,6 +108,8 @@ impl Metrics {
             connections_refused: Family::default(),
             proxy_refused: Family::default(),
             probes: Family::default(),
+            handshake_failures: Family::default(),
+            certificate_expiry: Family::default(),
             upstream_connections: Family::default(),
             reloads: Family::default(),
             generation: Gauge::default(),
@@ -182,6 +188,16 @@ impl Metrics {
             registry,
             "forecourt_health_probes_total",
             self.probes.clone(),
+        );
+        add(
+            registry,
+            "forecourt_tls_handshake_failures_total",
+            self.handshake_failures.clone(),
+        );
+        add(
+            registry,
+            "forecourt_tls_certificate_expiry_timestamp_seconds",
+            self.certificate_expiry.clone(),
         );
         add(
             registry,
@@ -297,6 +313,28 @@ impl Metrics {
         for reason in ["untrusted", "malformed", "late"] {
             self.proxy_refused.remove(&unproxied(name, reason));
         }
+        for why in HandshakeFailure::ALL {
+            self.handshake_failures.remove(&shaken(name, why.label()));
+        }
+    }
+
+    /// The handles of a listener that speaks TLS.
+    #[must_use]
+    pub fn handshakes(&self, listener: &str) -> HandshakeMeters {
+        let failed = HandshakeFailure::ALL;
+        HandshakeMeters {
+            failed: failed.map(|why| made(&self.handshake_failures, shaken(listener, why.label()))),
+        }
+    }
+
+    /// Says until when a listener's certificate is valid.
+    pub fn certificate(&self, listener: &str, name: &str, not_after: Timestamp) {
+        made(&self.certificate_expiry, certified(listener, name)).set(not_after.as_second());
+    }
+
+    /// Drops the series of a certificate that is no longer served.
+    pub fn forget_certificate(&self, listener: &str, name: &str) {
+        self.certificate_expiry.remove(&certified(listener, name));
     }
 
     /// The handles of an upstream.

@@ -144,6 +144,7 @@ impl HttpBody for Body {
                     Cause::Invalid => Outcome::UpstreamInvalid,
                     Cause::Unreachable
                     | Cause::ConnectTimeout
+                    | Cause::Tls
                     | Cause::Reset
                     | Cause::ResponseTimeout
                     | Cause::NoCapacity

@@ -13,7 +13,7 @@ const SHED_FOR_MS: u64 = 1000;
 #[must_use]
 pub(super) fn refusal(fault: &Fault, is_safe_to_repeat: bool) -> Refusal {
     let failure = match fault.cause {
-        Cause::Unreachable => Failure::Unreachable,
+        Cause::Unreachable | Cause::Tls => Failure::Unreachable,
         Cause::ConnectTimeout | Cause::ResponseTimeout | Cause::IdleTimeout => Failure::Timeout,
         Cause::Reset => Failure::Reset,
         Cause::Invalid => Failure::Invalid,

@@ -68,6 +68,7 @@ mod tests {
             max_connections: 1,
             max_waiting: 1,
             meters: Meters::default(),
+            secure: None,
         })
     }
 

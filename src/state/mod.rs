@@ -1,7 +1,7 @@
 //! What the gateway currently is: one compiled configuration, swapped whole.
 //!
 //! One request, one snapshot: a request loads it once and finishes on it, whatever is swapped in
-//! meanwhile. Limiter buckets, connection pools and counters live outside and survive.
+//! meanwhile. Limiter buckets, connection pools, counters and certificates live outside and survive.
 
 pub mod connection;
 pub mod effective;
@@ -9,9 +9,9 @@ pub mod listener;
 pub mod live;
 pub mod readiness;
 pub mod reload;
-
 pub mod routes;
 pub mod snapshot;
+pub mod tls;
 pub mod watch;
 
 pub use effective::Effective;
@@ -20,3 +20,4 @@ pub use live::Live;
 pub use readiness::Readiness;
 pub use reload::{Attempt, Rejected, Reloader};
 pub use snapshot::{Endpoint, Pin, Shared, Snapshot};
+pub use tls::{Keyring, Terminator};

@@ -1,4 +1,5 @@
-//! Decides whether a new configuration goes live: all of it, or nothing.
+//! Decides whether a new configuration goes live: all of it, or nothing. What its certificate files
+//! come to hold goes live without it.
 //!
 //! Read, parse, check, compile, then one pointer swap. A file with a problem, or one that changes
 //! what cannot change live, leaves the old snapshot serving; it is logged with every problem and
@@ -13,6 +14,7 @@ use parking_lot::Mutex;
 
 use super::live::Live;
 use super::snapshot::{Shared, Snapshot, compile};
+use super::tls::{self, Change, Files, Keyring};
 use crate::config::{self, Format, Problems, Settings};
 use crate::observe::{Timestamp, WallClock};
 
@@ -25,9 +27,10 @@ pub struct Reloader {
     env: Environment,
     shared: Arc<Shared>,
     wall: Arc<dyn WallClock>,
+    keyring: Keyring,
     live: Live,
-    /// What the file said when it was last acted on. One reload at a time holds it.
-    acted_on: Mutex<Look>,
+    /// What was last acted on. One reload at a time holds it.
+    acted_on: Mutex<ActedOn>,
     told: Mutex<Told>,
 }
 
@@ -47,8 +50,19 @@ pub struct Attempt {
     pub result: Result<Reloaded, Rejected>,
 }
 
-/// What one look at the configuration file saw.
-pub type Look = Result<String, Problems>;
+/// What one look at the configuration file, and at the files it names, saw.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Look {
+    text: Result<String, Problems>,
+    files: Files,
+}
+
+/// The last look that was acted on, and whether its text is what serves.
+#[derive(Debug)]
+struct ActedOn {
+    look: Look,
+    is_served: bool,
+}
 
 /// Why a configuration did not go live.
 #[derive(Clone, Debug)]
@@ -69,26 +83,36 @@ pub enum Reloaded {
 }
 
 impl Reloader {
-    /// Compiles the first snapshot, of settings that the file's text said.
+    /// Compiles the first snapshot, of settings that the file's text said, and whose files are in
+    /// the keyring.
     #[must_use]
     pub fn start(
         path: PathBuf,
         env: Environment,
-        text: String,
+        (text, files): (String, Files),
         settings: Settings,
+        keyring: Keyring,
         shared: Arc<Shared>,
         wall: Arc<dyn WallClock>,
     ) -> Self {
-        let snapshot = compile(settings, 1, &shared, None);
+        let snapshot = compile(settings, 1, &shared, &keyring, None);
         let loaded = wall.now();
         shared.metrics.config_applied(1, loaded);
+        keyring.publish(&shared.metrics);
         Self {
             path,
             env,
             shared,
             wall,
+            keyring,
             live: Live::new(snapshot),
-            acted_on: Mutex::new(Ok(text)),
+            acted_on: Mutex::new(ActedOn {
+                look: Look {
+                    text: Ok(text),
+                    files: files.forgotten(),
+                },
+                is_served: true,
+            }),
             told: Mutex::new(Told { loaded, last: None }),
         }
     }
@@ -97,6 +121,12 @@ impl Reloader {
     #[must_use]
     pub fn live(&self) -> &Live {
         &self.live
+    }
+
+    /// The certificates in force.
+    #[must_use]
+    pub fn keyring(&self) -> &Keyring {
+        &self.keyring
     }
 
     /// When the configuration that serves was applied.
@@ -124,34 +154,85 @@ impl Reloader {
     pub fn reload(&self) -> Result<Reloaded, Rejected> {
         // Read under the lock: of two reloads at once, the later must not apply the older file.
         let mut acted_on = self.acted_on.lock();
-        let look = config::read(&self.path);
+        let look = self.look_at(&acted_on.look.files);
         self.act(&mut acted_on, look)
     }
 
-    /// Whether a look at the file saw something else than was last acted on.
+    /// The files that what was last acted on depends on.
     #[must_use]
-    pub fn is_news(&self, look: &Look) -> bool {
-        *self.acted_on.lock() != *look
+    pub fn followed(&self) -> Vec<PathBuf> {
+        let acted_on = self.acted_on.lock();
+        let files = acted_on.look.files.paths().map(Path::to_owned);
+        std::iter::once(self.path.clone()).chain(files).collect()
     }
 
-    /// Serves what looks at the file agreed on. `None`: it was acted on meanwhile, or the file has
+    /// Looks at those files.
+    #[must_use]
+    pub fn look(&self) -> Look {
+        let files = self.acted_on.lock().look.files.clone();
+        self.look_at(&files)
+    }
+
+    fn look_at(&self, files: &Files) -> Look {
+        Look {
+            text: config::read(&self.path),
+            files: Files::look(files.paths()),
+        }
+    }
+
+    /// Whether a look at the files saw something else than was last acted on.
+    #[must_use]
+    pub fn is_news(&self, look: &Look) -> bool {
+        self.acted_on.lock().look != *look
+    }
+
+    /// Serves what looks at the files agreed on. `None`: it was acted on meanwhile, or the files have
     /// changed again, which is for another look.
     ///
     /// # Errors
     /// As [`Reloader::reload`].
     pub fn apply(&self, look: Look) -> Option<Result<Reloaded, Rejected>> {
         let mut acted_on = self.acted_on.lock();
-        let is_current = *acted_on != look && config::read(&self.path) == look;
-        is_current.then(|| self.act(&mut acted_on, look))
+        let is_current = acted_on.look != look && self.look_at(&acted_on.look.files) == look;
+        if !is_current {
+            return None;
+        }
+        if acted_on.is_served && acted_on.look.text == look.text {
+            // Only certificates: the configuration is what it was.
+            let previous = self.live.load();
+            let mut files = look.files;
+            self.refresh(&previous.settings, &mut files);
+            acted_on.look.files = files.forgotten();
+            return Some(Ok(Reloaded::Unchanged(previous.generation)));
+        }
+        Some(self.act(&mut acted_on, look))
     }
 
-    fn act(&self, acted_on: &mut Look, look: Look) -> Result<Reloaded, Rejected> {
+    fn act(&self, acted_on: &mut ActedOn, look: Look) -> Result<Reloaded, Rejected> {
         let previous = self.live.load();
-        acted_on.clone_from(&look);
+        let mut files = look.files;
+        let mut wanted = HashSet::new();
         let result = look
+            .text
+            .clone()
             .map_err(Rejected::Problems)
-            .and_then(|text| self.valid(&text, &previous))
+            .and_then(|text| self.valid(&text, &previous, &mut files, &mut wanted))
             .map(|settings| self.replace(settings, &previous));
+        if result.is_err() {
+            // What serves on still follows its certificates.
+            self.refresh(&previous.settings, &mut files);
+        }
+        self.keyring.publish(&self.shared.metrics);
+        let serving = self.live.load();
+        wanted.extend(tls::paths(&serving.settings).map(Path::to_owned));
+        files.keep(|path| wanted.contains(path));
+        *acted_on = ActedOn {
+            look: Look {
+                text: look.text,
+                files: files.forgotten(),
+            },
+            is_served: result.is_ok(),
+        };
         self.shared.metrics.config_reloaded(result.is_ok());
         match &result {
             Ok(Reloaded::Applied(generation)) => {
@@ -169,17 +250,37 @@ impl Reloader {
         result
     }
 
-    fn valid(&self, text: &str, previous: &Snapshot) -> Result<Settings, Rejected> {
-        let settings = config::parse(text, Format::of(&self.path), &self.path, &*self.env)
-            .map_err(Rejected::Problems)?;
-        let not_yet = settings.not_yet();
-        if !not_yet.is_empty() {
-            return Err(Rejected::Problems(not_yet));
+    /// Puts in force what certificate files hold.
+    fn refresh(&self, settings: &Settings, files: &mut Files) {
+        match self.keyring.load(settings, files, self.wall.now()) {
+            Ok(loaded) => loaded.changes.iter().for_each(Change::log),
+            Err(problems) => tracing::error!(%problems, "certificates cannot be replaced"),
         }
+        self.keyring.publish(&self.shared.metrics);
+    }
+
+    /// Settings that can be served, their certificates put in force. `wanted` are the files that
+    /// they name, whatever becomes of them.
+    fn valid(
+        &self,
+        text: &str,
+        previous: &Snapshot,
+        files: &mut Files,
+        wanted: &mut HashSet<PathBuf>,
+    ) -> Result<Settings, Rejected> {
+        let mut settings = config::parse(text, Format::of(&self.path), &self.path, &*self.env)
+            .map_err(Rejected::Problems)?;
+        wanted.extend(tls::paths(&settings).map(Path::to_owned));
         let fixed = previous.settings.restart_needed(&settings);
         if !fixed.is_empty() {
             return Err(Rejected::RestartNeeded(fixed));
         }
+        let loaded = self
+            .keyring
+            .load(&settings, files, self.wall.now())
+            .map_err(Rejected::Problems)?;
+        loaded.changes.iter().for_each(Change::log);
+        settings.warn(loaded.warnings);
         Ok(settings)
     }
 
@@ -191,7 +292,13 @@ impl Reloader {
             tracing::warn!("{warning}");
         }
         let generation = previous.generation + 1;
-        let next = compile(settings, generation, &self.shared, Some(previous));
+        let next = compile(
+            settings,
+            generation,
+            &self.shared,
+            &self.keyring,
+            Some(previous),
+        );
         self.forget(&previous.settings, &next.settings);
         self.live.replace(next);
         let now = self.wall.now();

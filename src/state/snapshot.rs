@@ -10,11 +10,12 @@ use http::header::HeaderValue;
 
 use super::effective::Effective;
 use super::routes::Routes;
+use super::tls::Keyring;
 use crate::config::{self, Settings};
 use crate::limit::{Announcement, Clock, Limiter, Quota, Rule, Source};
 use crate::observe::{EndpointMeters, Metrics, QuotaMeters};
 use crate::protocol::{Contract, HttpStatus, Steps};
-use crate::upstream::{Meters, Parts, Timeouts, Upstream};
+use crate::upstream::{Meters, Parts, Secure, Timeouts, Upstream};
 
 /// What outlives every snapshot and is shared by all threads.
 #[derive(Debug)]
@@ -110,18 +111,22 @@ impl Routes<Arc<Endpoint>> {
     }
 }
 
-/// Makes a snapshot of valid settings.
+/// Makes a snapshot of valid settings, whose files the keyring holds.
 #[must_use]
 pub fn compile(
     settings: Settings,
     generation: u64,
     shared: &Shared,
+    keyring: &Keyring,
     previous: Option<&Snapshot>,
 ) -> Snapshot {
     let upstreams: Vec<Arc<Upstream>> = settings
         .upstreams
         .iter()
-        .map(|wanted| carried_over(wanted, previous).unwrap_or_else(|| connectable(wanted, shared)))
+        .map(|wanted| {
+            carried_over(wanted, previous)
+                .unwrap_or_else(|| connectable(wanted, shared, keyring.secure(&wanted.name)))
+        })
         .collect();
     let mut routes = Routes::default();
     let mut endpoints = Vec::with_capacity(settings.endpoints.len());
@@ -222,7 +227,11 @@ fn carried_over(wanted: &config::Upstream, previous: Option<&Snapshot>) -> Optio
         .find_map(|(before, compiled)| (before == wanted).then(|| Arc::clone(compiled)))
 }
 
-fn connectable(wanted: &config::Upstream, shared: &Shared) -> Arc<Upstream> {
+fn connectable(
+    wanted: &config::Upstream,
+    shared: &Shared,
+    secure: Option<Arc<Secure>>,
+) -> Arc<Upstream> {
     let gauges = shared.metrics.upstream(&wanted.name);
     let value = |text: &str| HeaderValue::from_str(text).ok();
     Arc::new(Upstream::new(Parts {
@@ -255,5 +264,6 @@ fn connectable(wanted: &config::Upstream, shared: &Shared) -> Arc<Upstream> {
             active: gauges.active,
             idle: gauges.idle,
         },
+        secure,
     }))
 }

@@ -1,4 +1,4 @@
-//! Decides when the configuration file is looked at.
+//! Decides when the configuration file is looked at, and the files that it names.
 //!
 //! The directories of the whole symlink chain are watched, because a watch on the file itself goes
 //! deaf after one rename or one Kubernetes `..data` swap. A change is acted on when two looks 250 ms
@@ -17,7 +17,6 @@ use tokio::sync::Notify;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use super::reload::{Look, Reloader};
-use crate::config;
 
 /// Two looks this far apart have to agree.
 const SETTLE: Duration = Duration::from_millis(250);
@@ -33,10 +32,9 @@ const LINKS: usize = 40;
 
 /// Follows the configuration file for ever, and reloads at each change of its content.
 pub async fn follow(reloader: Arc<Reloader>) {
-    let path = reloader.path().to_owned();
     let changed = Arc::new(Notify::new());
     let mut watched = Watched::new(&changed);
-    watched.arm(&path);
+    watched.arm(&reloader.followed());
     let mut poll = interval(POLL);
     poll.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -45,8 +43,8 @@ pub async fn follow(reloader: Arc<Reloader>) {
             _ = poll.tick() => {}
         }
         // A swap may have changed what the chain goes through.
-        watched.arm(&path);
-        if let Some(look) = settle(&path, &reloader).await
+        watched.arm(&reloader.followed());
+        if let Some(look) = settle(&reloader).await
             && reloader.apply(look).is_none()
         {
             // It may have changed before the directories were watched anew: look again at once.
@@ -56,14 +54,14 @@ pub async fn follow(reloader: Arc<Reloader>) {
 }
 
 /// Looks until two looks agree. `None`: they saw nothing new.
-async fn settle(path: &Path, reloader: &Reloader) -> Option<Look> {
-    let mut last = config::read(path);
+async fn settle(reloader: &Reloader) -> Option<Look> {
+    let mut last = reloader.look();
     for _ in 0..LOOKS {
         if !reloader.is_news(&last) {
             return None;
         }
         sleep(SETTLE).await;
-        let next = config::read(path);
+        let next = reloader.look();
         if next == last {
             break;
         }
@@ -98,9 +96,9 @@ impl Watched {
         }
     }
 
-    /// Watches the directories that the file's chain goes through now, anew each time: a directory
+    /// Watches the directories that the files' chains go through now, anew each time: a directory
     /// of the same name may be another one.
-    fn arm(&mut self, path: &Path) {
+    fn arm(&mut self, paths: &[PathBuf]) {
         let Some(watcher) = &mut self.watcher else {
             return;
         };
@@ -109,7 +107,9 @@ impl Watched {
             let _ = watcher.unwatch(&directory);
         }
         let mut wanted = BTreeSet::new();
-        directories(path, LINKS, &mut wanted);
+        for path in paths {
+            directories(path, LINKS, &mut wanted);
+        }
         for directory in wanted {
             match watcher.watch(&directory, RecursiveMode::NonRecursive) {
                 Ok(()) => {

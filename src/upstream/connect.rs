@@ -1,5 +1,5 @@
-//! Decides how a TCP connection to an upstream is opened: every address its name resolves to, in
-//! order, within one deadline.
+//! Decides how a connection to an upstream is opened: every address its name resolves to, in order,
+//! and TLS on the first that accepts, within one deadline.
 //!
 //! The name is resolved for each new connection, so a changed record is followed as soon as old
 //! connections reach their age limit. Must never be called while a request byte is on the wire.
@@ -16,18 +16,28 @@ use super::Upstream;
 use super::fault::{Cause, Fault};
 use super::stream::Stream;
 
-/// Opens a connection within the connect timeout, name resolution included.
+/// Opens a connection within the connect timeout, name resolution and TLS handshake included.
 ///
 /// # Errors
-/// `Unreachable`, `ConnectTimeout`, or `NoCapacity` where we ran out of descriptors, ports or
+/// `Unreachable`, `ConnectTimeout`, `Tls`, or `NoCapacity` where we ran out of descriptors, ports or
 /// memory; nothing was sent.
 pub(super) async fn connect(upstream: &Upstream) -> Result<Stream, Fault> {
     let limit = upstream.timeouts.connect;
-    match timeout(limit, open(&upstream.host, upstream.port)).await {
-        Ok(Ok(socket)) => Ok(Stream::Clear(socket)),
-        Ok(Err(error)) => Err(Fault::unsent(cause(&error)).because(error)),
-        Err(_) => Err(Fault::unsent(Cause::ConnectTimeout)),
-    }
+    let opening = async {
+        let socket = open(&upstream.host, upstream.port)
+            .await
+            .map_err(|error| Fault::unsent(cause(&error)).because(error))?;
+        let Some(secure) = &upstream.secure else {
+            return Ok(Stream::Clear(socket));
+        };
+        match secure.connect(socket).await {
+            Ok(stream) => Ok(Stream::Secure(Box::new(stream))),
+            Err(error) => Err(Fault::unsent(Cause::Tls).because(error)),
+        }
+    };
+    timeout(limit, opening)
+        .await
+        .unwrap_or_else(|_| Err(Fault::unsent(Cause::ConnectTimeout)))
 }
 
 async fn open(host: &str, port: u16) -> io::Result<TcpStream> {

@@ -24,6 +24,8 @@ pub enum Cause {
     Unreachable,
     /// No connection within the connect timeout.
     ConnectTimeout,
+    /// The TLS handshake failed: no certificate that is believed, or none of ours that is.
+    Tls,
     /// The connection was closed or reset.
     Reset,
     /// No response head in time.
@@ -43,6 +45,7 @@ impl Cause {
         match self {
             Self::Unreachable => "no connection",
             Self::ConnectTimeout => "no connection in time",
+            Self::Tls => "no TLS",
             Self::Reset => "connection closed",
             Self::ResponseTimeout => "no response head in time",
             Self::IdleTimeout => "response body stalled",

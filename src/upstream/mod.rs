@@ -12,6 +12,7 @@ mod fault;
 mod http1;
 mod pool;
 mod stream;
+mod tls;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -27,6 +28,7 @@ pub use exchange::{Reply, ReplyBody};
 pub use fault::{Cause, Fault};
 pub use http1::Request;
 pub use pool::Pools;
+pub use tls::Secure;
 
 /// One dealer's address and how it is spoken to. Made once per configuration of it; outlives
 /// reloads that leave it unchanged, and its connections with it.
@@ -55,6 +57,8 @@ pub struct Upstream {
     pub max_waiting: usize,
     /// Open connections now, by state.
     pub meters: Meters,
+    /// How it is spoken to over TLS; `None`: in clear.
+    secure: Option<Arc<Secure>>,
     permits: Arc<Semaphore>,
     waiting: AtomicUsize,
 }
@@ -108,6 +112,8 @@ pub struct Parts {
     pub max_waiting: usize,
     /// Gauges of open connections.
     pub meters: Meters,
+    /// How it is spoken to over TLS; `None`: in clear.
+    pub secure: Option<Arc<Secure>>,
 }
 
 impl Upstream {
@@ -133,6 +139,7 @@ impl Upstream {
             timeouts: parts.timeouts,
             max_waiting: parts.max_waiting,
             meters: parts.meters,
+            secure: parts.secure,
             permits: Arc::new(Semaphore::new(
                 parts.max_connections.min(Semaphore::MAX_PERMITS),
             )),

@@ -321,7 +321,10 @@ fn commands_and_exit_codes() {
             "bad.toml",
             &["bad.toml:14:1: endpoint.lakeside.pth", "\"ftp://"][..],
         ),
-        ("tls.toml", &["TLS"][..]),
+        (
+            "tls.toml",
+            &["listener.secure.tls.certificate", "c.pem: cannot be read"][..],
+        ),
         ("none.toml", &["none.toml"][..]),
     ] {
         for command in [&["check"][..], &["run", "-c"][..]] {

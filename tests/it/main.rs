@@ -35,5 +35,6 @@ mod reload;
 mod spread;
 mod stream;
 mod strict;
+mod tls;
 mod watch;
 mod wire;

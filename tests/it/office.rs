@@ -130,9 +130,10 @@ fn the_status_tells_what_serves_and_what_happened() {
         status["listeners"],
         json!([{
             "name": "public", "address": gateway.address().to_string(),
-            "connections": 1, "refused": 0,
+            "connections": 1, "refused": 0, "certificates": [],
         }])
     );
+    assert_eq!(status["refused_files"], json!({}));
     assert_eq!(
         status["endpoints"],
         json!([{

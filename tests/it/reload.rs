@@ -259,7 +259,7 @@ fn a_bad_file_changes_nothing_but_the_count() {
         (format!("{good}[endpoint.twin]\npath = \"/a2a/\"\nupstream = \"lakeside\"\n"), "twin"),
         (String::new(), "listener"),
         (good[..good.find("[endpoint").unwrap()].to_owned(), "endpoint"),
-        (good.replace("[upstream", "[listener.tls]\naddress = \"127.0.0.1:0\"\ntls = { certificate = \"c\", key = \"k\" }\n[upstream"), "TLS"),
+        (good.replace("[upstream", "[listener.tls]\naddress = \"127.0.0.1:0\"\ntls = { certificate = \"c\", key = \"k\" }\n[upstream"), "restart needed"),
     ] {
         assert_ne!(bad, good);
         gateway.write_whole(&bad);

@@ -4,12 +4,13 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use crate::config::check::front;
-use crate::config::file::File;
-use crate::config::problem::Problem;
+use crate::config::file::{self, File};
 use crate::config::read::{At, Field};
-use crate::config::report::{Finding, Report};
-use crate::config::settings::{Admin, Listener, Tls};
-use crate::config::word::Integer;
+use crate::config::report::{Finding, Report, Span};
+use crate::config::settings::{Admin, Clients, Listener, Tls};
+use crate::config::word::{Demand, Integer};
+
+use super::files::Files;
 
 /// Where the admin socket is when the file does not say.
 const ADMIN: SocketAddr =
@@ -31,24 +32,12 @@ pub(crate) fn check(
     admin: SocketAddr,
     directory: &Path,
     report: &Report<'_>,
-    unserved: &mut Vec<Problem>,
 ) -> Vec<Option<Listener>> {
     let mut taken: Vec<(&At<SocketAddr>, &str)> = Vec::new();
     let mut listeners = Vec::new();
     for named in file.listeners.iter() {
-        let tls = named.value.tls.as_ref().map(|tls| {
-            let finding = Finding::error(
-                tls.span.clone(),
-                format!("{}.tls", named.path),
-                "this version does not serve TLS, and never serves a `tls` listener in clear",
-            )
-            .hint("end TLS in front of the gateway and remove `tls`".to_owned());
-            unserved.push(report.problem(&finding));
-            Some(Tls {
-                certificate: directory.join(&*tls.certificate.given()?.value.0),
-                key: directory.join(&*tls.key.given()?.value.0),
-            })
-        });
+        let files = Files { directory, report };
+        let tls = named.value.tls.as_ref().map(|read| tls(read, files));
         let address = named.value.address.given();
         if let Some(at) = address {
             if let Some((first, other)) = taken
@@ -87,6 +76,48 @@ pub(crate) fn check(
         });
     }
     listeners
+}
+
+/// What a `tls` listener shows and asks for; `None` where something was reported.
+fn tls(read: &file::Tls, files: Files<'_, '_>) -> Option<Tls> {
+    let default = files.pair(&read.default);
+    let others = read.others.iter().map(|pair| files.pair(pair));
+    let others = others.collect::<Option<_>>();
+    let clients = clients(read, files);
+    Some(Tls {
+        default: default?,
+        others: others?,
+        clients: clients?,
+    })
+}
+
+/// Whom clients' certificates must come from; `None` where something was reported.
+fn clients(read: &file::Tls, files: Files<'_, '_>) -> Option<Option<Clients>> {
+    let alone = |span: &Span, path: &str, what: &str, hint: &str| {
+        let finding = Finding::error(span.clone(), path, what).hint(hint.to_owned());
+        files.report.add(finding);
+        None
+    };
+    match (&read.client_ca, &read.client_certificate) {
+        (Field::Wrong, _) | (_, Field::Wrong) => None,
+        (Field::Absent, Field::Absent) => Some(None),
+        (Field::Given(ca), Field::Given(demand)) => Some(Some(Clients {
+            ca: files.named(ca),
+            is_required: demand.value == Demand::Required,
+        })),
+        (Field::Given(ca), Field::Absent) => alone(
+            &ca.span,
+            &ca.path,
+            "asks clients for a certificate, and does not say whether they need one",
+            "add client_certificate = \"required\" or \"optional\"",
+        ),
+        (Field::Absent, Field::Given(demand)) => alone(
+            &demand.span,
+            &demand.path,
+            "names nobody whose certificates are taken",
+            "add client_ca = \"ca.pem\", the roots they come from",
+        ),
+    }
 }
 
 fn clash(at: &At<SocketAddr>, holder: &str, held: SocketAddr, report: &Report<'_>) {

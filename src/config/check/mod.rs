@@ -6,6 +6,7 @@
 
 mod contract;
 mod endpoint;
+mod files;
 mod front;
 mod listener;
 mod names;
@@ -19,7 +20,7 @@ use std::time::Duration;
 
 use crate::config::amount::{NonZeroDuration, Size};
 use crate::config::file::{self, File};
-use crate::config::problem::{Problem, Problems};
+use crate::config::problem::Problems;
 use crate::config::read::{At, Field};
 use crate::config::report::{Finding, Report};
 use crate::config::settings::{
@@ -33,13 +34,12 @@ use names::Names;
 /// The settings, or `None` when something was reported that fails the load.
 pub(crate) fn check(file: File, directory: &Path, report: &Report<'_>) -> Option<Settings> {
     least(&file, report);
-    let mut unserved = Vec::new();
     let admin = listener::admin(&file.admin);
-    let listeners = listener::check(&file, admin.address, directory, report, &mut unserved);
+    let listeners = listener::check(&file, admin.address, directory, report);
     let limits = limits(&file.limits, report);
     let callers = callers(&file.identify, report);
     let quotas = quota::check(&file.quotas, report);
-    let upstreams = upstream::check(&file.upstreams, report, &mut unserved);
+    let upstreams = upstream::check(&file.upstreams, directory, report);
     let contracts = contract::check(&file.contracts, report);
     let rooms = Rooms {
         quotas: Names::of("quota", &file.quotas),
@@ -78,7 +78,6 @@ pub(crate) fn check(file: File, directory: &Path, report: &Report<'_>) -> Option
         upstreams: upstreams.into_iter().collect::<Option<_>>()?,
         endpoints: endpoints.into_iter().collect::<Option<_>>()?,
         warnings: Problems::default(),
-        unserved: in_order(unserved),
     };
     warn_unverified(&settings, &file.endpoints, report);
     Some(settings)
@@ -252,9 +251,4 @@ fn warn_unverified(
             report.add(Finding::warning(span, path, what).hint(hint));
         }
     }
-}
-
-fn in_order(mut problems: Vec<Problem>) -> Problems {
-    problems.sort_by_key(|problem| (problem.line, problem.column));
-    problems.into_iter().collect()
 }

@@ -1,18 +1,17 @@
 //! Decides what a valid `[listener.NAME]` is. Must never hold what a certificate file says.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
 
-use super::Front;
+use super::{Front, NamedFile, PairFiles};
 
 /// `[listener.NAME]`: a socket we accept on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listener {
-    /// Its name.
+    /// Its name. Needs a restart.
     pub name: Box<str>,
-    /// Where it is bound. Port 0: any free port.
+    /// Where it is bound. Port 0: any free port. Needs a restart.
     pub address: SocketAddr,
-    /// Its certificate. `None`: clear text.
+    /// Its certificates. `None`: clear text. Whether there is any needs a restart; which does not.
     pub tls: Option<Tls>,
     /// Most connections that wait for being accepted. Default 4096.
     pub backlog: u16,
@@ -20,11 +19,47 @@ pub struct Listener {
     pub front: Front,
 }
 
-/// `tls` of a listener. Paths are resolved against the directory of the configuration file.
+/// `tls` of a listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tls {
-    /// PEM file with the certificate chain.
-    pub certificate: PathBuf,
-    /// PEM file with the private key.
-    pub key: PathBuf,
+    /// What is served where no name matches, or none is asked for.
+    pub default: PairFiles,
+    /// Served to clients that ask for a name in them, in the order of the file.
+    pub others: Vec<PairFiles>,
+    /// Whom clients' certificates must come from. `None`: clients are not asked for one.
+    pub clients: Option<Clients>,
+}
+
+/// `client_ca` and `client_certificate` of a listener.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Clients {
+    /// PEM file with the roots.
+    pub ca: NamedFile,
+    /// Whether a client without a certificate is turned away. One with a wrong one always is.
+    pub is_required: bool,
+}
+
+impl Tls {
+    /// The default certificate, then the others.
+    pub fn certificates(&self) -> impl Iterator<Item = &PairFiles> {
+        std::iter::once(&self.default).chain(&self.others)
+    }
+}
+
+impl Listener {
+    /// Whether `next` could take its place without a new socket.
+    pub(super) fn is_bound_like(&self, next: &Self) -> bool {
+        let Self {
+            name,
+            address,
+            tls,
+            backlog,
+            front,
+        } = self;
+        *name == next.name
+            && *address == next.address
+            && tls.is_some() == next.tls.is_some()
+            && *backlog == next.backlog
+            && *front == next.front
+    }
 }

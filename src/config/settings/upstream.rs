@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use http::HeaderName;
 
-use super::Secret;
+use super::{NamedFile, PairFiles, Place, Secret};
 use crate::config::web::UpstreamUrl;
 
 /// `[upstream.NAME]`: where we forward.
@@ -14,7 +14,9 @@ pub struct Upstream {
     pub name: Box<str>,
     /// Where it is.
     pub url: UpstreamUrl,
-    /// Time to connect. Default 2 s.
+    /// How it is spoken to over TLS: `Some` where the URL is `https`.
+    pub tls: Option<UpstreamTls>,
+    /// Time to connect, the TLS handshake included. Default 2 s.
     pub connect_timeout: Duration,
     /// Time from the request's last byte to the response head. Default 120 s.
     pub response_timeout: Duration,
@@ -30,4 +32,18 @@ pub struct Upstream {
     pub preserve_host: bool,
     /// Request headers that are set, replacing the caller's; sorted by place in the file.
     pub headers: Vec<(HeaderName, Secret)>,
+}
+
+/// How an upstream proves who it is, and we do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UpstreamTls {
+    /// The name in its certificate, and the one asked for: a host name, or an address without
+    /// brackets. Default the URL's host.
+    pub server_name: Box<str>,
+    /// Where that name is given.
+    pub place: Place,
+    /// PEM file with the roots it must come from. `None`: the system's.
+    pub ca: Option<NamedFile>,
+    /// What we show where it asks for a certificate.
+    pub client: Option<PairFiles>,
 }

@@ -4,7 +4,7 @@ use super::*;
 use crate::config::report::Report;
 
 const EXAMPLES: usize = 5;
-const BLOCKS: usize = 8;
+const BLOCKS: usize = 9;
 
 #[test]
 fn examples_load_without_a_word() {
@@ -18,7 +18,6 @@ fn examples_load_without_a_word() {
         let tokens = |name: &str| name.ends_with("_TOKEN").then(|| "token".to_owned());
         let settings = load(&path, &tokens).unwrap_or_else(|problems| panic!("{problems}"));
         assert!(settings.warnings.is_empty(), "{}", settings.warnings);
-        assert!(settings.not_yet().is_empty(), "{}", settings.not_yet());
     }
     assert_eq!(count, EXAMPLES);
 }
@@ -29,7 +28,8 @@ fn keys() -> Vec<(&'static str, &'static str)> {
         fs::read_to_string(repository("tests/fixtures/config/good/design-both.toml")).unwrap();
     let text = format!(
         "{text}\n[quota.spare]\nper = \"all\"\nrate = \"1/s\"\n[listener.spare]\n\
-         address = \"127.0.0.1:0\"\nproxy_protocol = {{ trusted = [\"10.0.0.0/8\"] }}\n"
+         address = \"127.0.0.1:0\"\nproxy_protocol = {{ trusted = [\"10.0.0.0/8\"] }}\n\
+         tls = {{ certificate = \"a\", key = \"b\", certificates = [{{ certificate = \"c\", key = \"d\" }}] }}\n"
     );
     let report = Report::new(&text, Path::new("f"));
     settings(Format::Toml, Path::new("f"), &env, &report).unwrap();
@@ -44,11 +44,12 @@ fn keys() -> Vec<(&'static str, &'static str)> {
 fn the_full_example_names_every_key() {
     let text = fs::read_to_string(repository("config/forecourt.toml")).unwrap();
     let keys = keys();
-    assert_eq!(keys.len(), 71);
+    assert_eq!(keys.len(), 80);
     for (section, key) in keys {
         let is_named = match section {
             "the file" => text.contains(&format!("\n[{key}")),
-            "`tls`" => text.contains(&format!("{key} = \"")),
+            // A table of its own: too long for a line.
+            "[listener.NAME]" if key == "tls" => text.contains(".tls]"),
             "`proxy_protocol`" => text.contains(&format!("{key} = [")),
             _ => text.lines().any(|line| {
                 let line = line.trim_start_matches(['#', ' ']);

@@ -50,16 +50,23 @@ fn defaults_are_those_of_the_documentation() {
     assert_eq!(&*endpoint.contracts[0].contract.name, "aap/3.0");
     assert_eq!(endpoint.http_status, HttpStatus::Split);
     assert_eq!(endpoint.methods, None);
-    assert!(settings.warnings.is_empty() && settings.not_yet().is_empty());
+    assert!(settings.warnings.is_empty());
 }
 
 #[test]
-fn the_design_loads_and_says_what_is_not_served_yet() {
+fn the_design_loads() {
     let settings = fixture("design-both.toml");
     let tls = settings.listeners[1].tls.as_ref().unwrap();
     let directory = repository("tests/fixtures/config/good");
-    assert_eq!(tls.certificate, directory.join("cert.pem"));
-    assert_eq!(settings.not_yet().len(), 2, "{}", settings.not_yet());
+    assert_eq!(tls.default.certificate.path, directory.join("cert.pem"));
+    assert_eq!(tls.default.key.path, directory.join("key.pem"));
+    assert!(tls.others.is_empty() && tls.clients.is_none());
+    let secure = settings.upstreams[1].tls.as_ref().unwrap();
+    assert_eq!(
+        (&*secure.server_name, &secure.ca),
+        ("agent.internal", &None)
+    );
+    assert!(secure.client.is_none() && settings.upstreams[0].tls.is_none());
     assert_eq!(settings.runtime.workers.unwrap().get(), 2);
     assert_eq!(settings.callers.identify.len(), 3);
     let quota = &settings.quotas[0];
@@ -86,6 +93,55 @@ fn the_design_loads_and_says_what_is_not_served_yet() {
 }
 
 #[test]
+fn tls_has_files_names_and_demands() {
+    let settings = fixture("tls.toml");
+    let directory = repository("tests/fixtures/config/good");
+    let tls = |at: usize| settings.listeners[at].tls.as_ref().unwrap();
+    let files: Vec<_> = tls(0).certificates().map(|it| &*it.key.path).collect();
+    let expected = [
+        PathBuf::from("/etc/tls/key.pem"),
+        directory.join("a.key"),
+        directory.join("b.key"),
+    ];
+    assert_eq!(files, expected);
+    let demands = |at: usize| tls(at).clients.as_ref().unwrap().is_required;
+    assert_eq!((demands(0), demands(1)), (false, true));
+    let secure = |at: usize| settings.upstreams[at].tls.as_ref().unwrap();
+    let names = [0, 1, 2].map(|at| &*secure(at).server_name);
+    assert_eq!(names, ["agent.internal", "2001:db8::2", "agent.internal"]);
+    assert_eq!(
+        secure(0).ca.as_ref().unwrap().path,
+        directory.join("ca.pem")
+    );
+    assert!(secure(0).client.is_some() && secure(1).ca.is_none());
+}
+
+#[test]
+fn which_certificates_can_change_live() {
+    let text = fs::read_to_string(repository("tests/fixtures/config/good/tls.toml")).unwrap();
+    let one = toml(&text).unwrap();
+    let changed = |from: &str, to: &str| {
+        let next = text.replace(from, to);
+        assert_ne!(next, text);
+        toml(&next).unwrap()
+    };
+    for (from, to) in [
+        ("a.pem", "other.pem"),
+        ("\"optional\"", "\"required\""),
+        ("clients.pem", "other.pem"),
+        ("own.key", "other.key"),
+    ] {
+        let next = changed(from, to);
+        assert_eq!(one.restart_needed(&next), [""; 0], "{from}");
+        assert!(!one.serves_like(&next), "{from}");
+    }
+    let clear = changed("\ntls     = {", "\n# tls = {");
+    assert_eq!(one.restart_needed(&clear), ["listener"]);
+    // Where something stands is nothing that serves otherwise.
+    assert!(one.serves_like(&toml(&format!("# more\n{text}")).unwrap()));
+}
+
+#[test]
 fn json_means_the_same_as_toml() {
     for name in ["design-first", "design-both"] {
         let mut toml = fixture(&format!("{name}.toml"));
@@ -93,7 +149,6 @@ fn json_means_the_same_as_toml() {
         assert_eq!(toml.warnings.len(), json.warnings.len());
         for settings in [&mut toml, &mut json] {
             settings.warnings = Problems::default();
-            settings.unserved = Problems::default();
         }
         assert_eq!(toml, json, "{name}");
     }

@@ -44,9 +44,21 @@ pub(super) struct Worker {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct Shaken {
+    pub(super) listener: String,
+    pub(super) reason: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(super) struct Unproxied {
     pub(super) listener: String,
     pub(super) reason: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct Certified {
+    pub(super) listener: String,
+    pub(super) name: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -100,10 +112,24 @@ pub(super) fn on(listener: &str) -> On {
     }
 }
 
+pub(super) fn shaken(listener: &str, reason: &'static str) -> Shaken {
+    Shaken {
+        listener: listener.to_owned(),
+        reason,
+    }
+}
+
 pub(super) fn unproxied(listener: &str, reason: &'static str) -> Unproxied {
     Unproxied {
         listener: listener.to_owned(),
         reason,
+    }
+}
+
+pub(super) fn certified(listener: &str, name: &str) -> Certified {
+    Certified {
+        listener: listener.to_owned(),
+        name: name.to_owned(),
     }
 }
 

@@ -53,6 +53,14 @@ pub const NAMES: &[(&str, &str)] = &[
         "forecourt_health_probes_total",
         "Probes of a listener's health path; they are no requests",
     ),
+    (
+        "forecourt_tls_handshake_failures_total",
+        "TLS handshakes of clients that came to nothing, by reason",
+    ),
+    (
+        "forecourt_tls_certificate_expiry_timestamp_seconds",
+        "Until when a certificate that is served is valid",
+    ),
     ("forecourt_requests_in_flight", "Requests being served"),
     (
         "forecourt_in_flight_bytes",

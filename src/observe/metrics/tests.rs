@@ -17,6 +17,10 @@ fn busy() -> Metrics {
     endpoint.stripped_query();
     metrics.quota("per-buyer").refused.inc();
     metrics.listener("public").refused.inc();
+    metrics
+        .handshakes("public")
+        .failed(HandshakeFailure::NotTls);
+    metrics.certificate("public", "gw.example", Timestamp::UNIX_EPOCH);
     metrics.worker(1).set(3);
     metrics.upstream("lakeside").idle.set(4);
     metrics.config_applied(7, Timestamp::from_second(1_796_057_603).unwrap());
@@ -59,6 +63,9 @@ fn what_was_counted_is_shown() {
     let metrics = busy();
     for line in [
         "forecourt_http_requests_total{endpoint=\"lakeside\",outcome=\"rate_limited\"} 1",
+        "forecourt_tls_handshake_failures_total{listener=\"public\",reason=\"not_tls\"} 1",
+        "forecourt_tls_handshake_failures_total{listener=\"public\",reason=\"other\"} 0",
+        "forecourt_tls_certificate_expiry_timestamp_seconds{listener=\"public\",name=\"gw.example\"} 0",
         "forecourt_http_requests_total{endpoint=\"lakeside\",outcome=\"ok\"} 0",
         "forecourt_http_request_duration_seconds_bucket{endpoint=\"lakeside\",le=\"0.005\"} 1",
         "forecourt_http_request_duration_seconds_sum{endpoint=\"lakeside\"} 0.003",
@@ -122,6 +129,7 @@ fn the_same_name_counts_on_and_a_forgotten_one_is_gone() {
     metrics.forget_endpoint("lakeside");
     metrics.forget_quota("per-buyer");
     metrics.forget_listener("public");
+    metrics.forget_certificate("public", "gw.example");
     metrics.forget_upstream("lakeside");
     in_flight.ended(Outcome::Ok, Duration::ZERO);
     for exposition in [Exposition::Text, Exposition::OpenMetrics] {

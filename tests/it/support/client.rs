@@ -9,8 +9,8 @@ use super::head::{Head, Reader};
 use super::wait::PATIENCE;
 
 /// One connection to a gateway.
-pub struct Client {
-    reader: Reader<TcpStream>,
+pub struct Client<S = TcpStream> {
+    reader: Reader<S>,
 }
 
 /// A whole answer.
@@ -41,6 +41,34 @@ impl Client {
 
     pub fn socket(&self) -> &TcpStream {
         &self.reader.source
+    }
+
+    /// Whether the gateway has closed or answered, without waiting for it.
+    pub fn has_ended(&mut self) -> bool {
+        !self.is_quiet()
+    }
+
+    /// Whether nothing has come so far.
+    pub fn is_quiet(&mut self) -> bool {
+        let socket = &self.reader.source;
+        socket.set_nonblocking(true).unwrap();
+        let peeked = socket.peek(&mut [0]);
+        socket.set_nonblocking(false).unwrap();
+        self.reader.buffer.is_empty()
+            && peeked.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
+    }
+}
+
+impl<S: Read + Write> Client<S> {
+    /// Over a connection that was made elsewhere.
+    pub fn over(stream: S) -> Self {
+        Self {
+            reader: Reader::new(stream),
+        }
+    }
+
+    pub fn stream(&mut self) -> &mut S {
+        &mut self.reader.source
     }
 
     /// Sends bytes as they are.
@@ -140,21 +168,6 @@ impl Client {
             Err(error) if error.kind() == io::ErrorKind::ConnectionReset => true,
             Err(error) => panic!("not closed: {error}"),
         }
-    }
-
-    /// Whether the gateway has closed or answered, without waiting for it.
-    pub fn has_ended(&mut self) -> bool {
-        !self.is_quiet()
-    }
-
-    /// Whether nothing has come so far.
-    pub fn is_quiet(&mut self) -> bool {
-        let socket = &self.reader.source;
-        socket.set_nonblocking(true).unwrap();
-        let peeked = socket.peek(&mut [0]);
-        socket.set_nonblocking(false).unwrap();
-        self.reader.buffer.is_empty()
-            && peeked.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
     }
 }
 

@@ -6,6 +6,7 @@ pub mod fixture;
 pub mod gateway;
 pub mod head;
 pub mod process;
+pub mod tls;
 pub mod upstream;
 pub mod wait;
 

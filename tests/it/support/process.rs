@@ -34,7 +34,16 @@ fn command() -> Command {
 
 /// Runs a command to its end.
 pub fn run(arguments: &[&str]) -> Ended {
-    let output = command().args(arguments).output().unwrap();
+    ended(command().args(arguments))
+}
+
+/// The same with one more variable.
+pub fn run_with(arguments: &[&str], name: &str, value: &str) -> Ended {
+    ended(command().args(arguments).env(name, value))
+}
+
+fn ended(command: &mut Command) -> Ended {
+    let output = command.output().unwrap();
     Ended {
         code: output.status.code(),
         stdout: String::from_utf8(output.stdout).unwrap(),
