@@ -27,7 +27,7 @@ use tokio::time::Instant;
 use tower::Service;
 
 use super::drain::{Draining, Stage};
-use super::serve::{Limits, one};
+use super::serve::{Limits, either};
 use crate::observe::EndpointMeters;
 use crate::state::connection::Connection;
 
@@ -65,7 +65,7 @@ where
     M: Fn(Rc<Connection>) -> S,
     S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Clone + 'static,
     S::Future: 'static,
-    B: Body + 'static,
+    B: Body + Unpin + 'static,
     B::Data: 'static,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
@@ -98,7 +98,7 @@ where
             Instant::now(),
         ));
         let service = make(Rc::clone(&connection));
-        let task = one(
+        let task = either(
             socket,
             connection,
             limits,

@@ -1,4 +1,4 @@
-//! Sockets in: bind, accept, and serve HTTP/1.1 on each connection until it ends or is drained.
+//! Sockets in: bind, accept, and serve HTTP/1.1 or HTTP/2 on each connection until it ends or is drained.
 //!
 //! Each worker thread has a listener of its own on the same address (`SO_REUSEPORT`), so accepting
 //! shares nothing but the count of connections. Decides the limits of a connection; never looks at
@@ -8,6 +8,8 @@ mod accept;
 mod bind;
 mod drain;
 mod heads;
+mod http2;
+mod opening;
 mod serve;
 mod watched;
 

@@ -17,14 +17,17 @@ use http::header::{CONNECTION, HeaderValue};
 use http::{Request, Response};
 use http_body::Body;
 use hyper::body::Incoming;
-use hyper::server::conn::http1;
+use hyper::server::conn::http1::Builder as Http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::{sleep_until, timeout_at};
 use tower::Service;
 use tower::util::MapResponse;
 
 use super::drain::{Draining, Stage};
+use super::http2::serve as http2;
+use super::opening::{Opened, Protocol};
 use super::watched::{Deadlines, Watched};
 use crate::observe::EndpointMeters;
 use crate::protocol::Outcome;
@@ -32,7 +35,7 @@ use crate::state::connection::{Connection, Phase};
 
 /// How long a new connection has for its first request although the gateway drains: its client
 /// could not know.
-const GRACE: Duration = Duration::from_millis(250);
+pub(super) const GRACE: Duration = Duration::from_millis(250);
 
 /// How many header lines hyper reads without allocating for them.
 const INLINE_HEADERS: usize = 100;
@@ -50,10 +53,56 @@ pub struct Limits {
     pub header_timeout: Duration,
     /// Time a connection may be quiet.
     pub idle_timeout: Duration,
+    /// Requests open at once on one HTTP/2 connection.
+    pub concurrent_streams: u32,
 }
 
-/// Serves one connection to its end.
-pub(super) async fn one<T, S, B>(
+/// Serves one connection in clear to its end: its first bytes tell what it speaks.
+pub(super) async fn either<T, S, B>(
+    socket: T,
+    connection: Rc<Connection>,
+    limits: Limits,
+    service: S,
+    draining: Draining,
+    unreadable: EndpointMeters,
+) where
+    T: AsyncRead + AsyncWrite + Unpin,
+    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Clone + 'static,
+    S::Future: 'static,
+    B: Body + Unpin + 'static,
+    B::Data: 'static,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    let accepted = connection.since();
+    let mut opened = Opened::new(socket);
+    let mut stopping = draining.clone();
+    let protocol = tokio::select! {
+        biased;
+        protocol = timeout_at(accepted + limits.header_timeout, opened.protocol()) => protocol,
+        () = async {
+            stopping.reached(Stage::Draining).await;
+            sleep_until(accepted + GRACE).await;
+        } => return,
+    };
+    match protocol {
+        Ok(Ok(Protocol::Http1)) => {
+            http1(opened, connection, limits, service, draining, unreadable).await;
+        }
+        Ok(Ok(Protocol::Http2)) => {
+            // In memory of its own: a connection of HTTP/1.1 does not pay for its size.
+            let serving = http2(opened, connection, limits, service, draining, unreadable);
+            Box::pin(serving).await;
+        }
+        Ok(Err(error)) => {
+            tracing::debug!(%error, peer = %connection.peer, "client connection ended");
+        }
+        Err(_) if opened.has_begun() => unreadable.ended(Outcome::BadHttp, Duration::ZERO),
+        Err(_) => {}
+    }
+}
+
+/// Serves one connection of HTTP/1.1 to its end.
+pub(super) async fn http1<T, S, B>(
     socket: T,
     connection: Rc<Connection>,
     limits: Limits,
@@ -74,7 +123,7 @@ pub(super) async fn one<T, S, B>(
         idle: limits.idle_timeout,
     };
     let io = TokioIo::new(Watched::new(socket, Rc::clone(&connection), deadlines));
-    let mut builder = http1::Builder::new();
+    let mut builder = Http1::new();
     builder
         .timer(TokioTimer::new())
         // The socket has its own deadlines, which tell a slow head from a quiet connection.
@@ -84,7 +133,7 @@ pub(super) async fn one<T, S, B>(
     if limits.header_count != INLINE_HEADERS {
         builder.max_headers(limits.header_count);
     }
-    let is_leaving = Rc::new(Cell::new(false));
+    let is_leaving = Rc::new(Cell::new(draining.stage() >= Stage::Leaving));
     let service = closing(service, Rc::clone(&is_leaving));
     let mut serving = pin!(builder.serve_connection(io, TowerToHyperService::new(service)));
     let ended = 'ended: {
@@ -101,7 +150,7 @@ pub(super) async fn one<T, S, B>(
                     tokio::select! {
                         biased;
                         ended = &mut serving => break 'ended ended,
-                        () = tokio::time::sleep_until(accepted + GRACE) => {}
+                        () = sleep_until(accepted + GRACE) => {}
                     }
                     serving.as_mut().graceful_shutdown();
                 }

@@ -35,10 +35,12 @@ pub(super) struct Watched<T> {
     reading: Timer,
     writing: Timer,
     stalled_since: Option<Instant>,
-    heads: Heads,
+    /// `None` over HTTP/2, whose streams have their own deadlines.
+    heads: Option<Heads>,
 }
 
 impl<T> Watched<T> {
+    /// A socket that speaks HTTP/1.1.
     pub(super) fn new(socket: T, connection: Rc<Connection>, deadlines: Deadlines) -> Self {
         Self {
             socket,
@@ -47,7 +49,15 @@ impl<T> Watched<T> {
             reading: Timer::default(),
             writing: Timer::default(),
             stalled_since: None,
-            heads: Heads::default(),
+            heads: Some(Heads::default()),
+        }
+    }
+
+    /// A socket that speaks HTTP/2: only a client that takes nothing is cut here.
+    pub(super) fn many(socket: T, connection: Rc<Connection>, deadlines: Deadlines) -> Self {
+        Self {
+            heads: None,
+            ..Self::new(socket, connection, deadlines)
         }
     }
 
@@ -58,7 +68,13 @@ impl<T> Watched<T> {
         let Self {
             heads, connection, ..
         } = self;
-        heads.read(bytes, |framing| connection.note_framing(framing));
+        if let Some(heads) = heads {
+            heads.read(bytes, |framing| connection.note_framing(framing));
+        }
+    }
+
+    fn is_absurd(&self) -> bool {
+        self.heads.as_ref().is_some_and(Heads::is_absurd)
     }
 
     fn poll_silence(&mut self, context: &mut Context<'_>) -> Poll<io::Error> {
@@ -96,12 +112,15 @@ impl<T: AsyncRead + Unpin> AsyncRead for Watched<T> {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        if self.heads.is_none() {
+            return Pin::new(&mut self.socket).poll_read(context, buffer);
+        }
         let before = buffer.filled().len();
         if let Poll::Ready(read) = Pin::new(&mut self.socket).poll_read(context, buffer) {
             let new = buffer.filled().get(before..).unwrap_or_default();
             if read.is_ok() && !new.is_empty() {
                 self.received(new);
-                if self.heads.is_absurd() {
+                if self.is_absurd() {
                     return Poll::Ready(Err(io::ErrorKind::InvalidData.into()));
                 }
             }
@@ -148,10 +167,11 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Watched<T> {
 /// A timer that is only moved when it fires before it is due, so that it costs nothing while
 /// bytes flow.
 #[derive(Debug, Default)]
-struct Timer(Option<Pin<Box<Sleep>>>);
+pub(super) struct Timer(Option<Pin<Box<Sleep>>>);
 
 impl Timer {
-    fn poll(&mut self, due: Instant, context: &mut Context<'_>) -> Poll<()> {
+    /// Resolves at `due`.
+    pub(super) fn poll(&mut self, due: Instant, context: &mut Context<'_>) -> Poll<()> {
         let timer = self.0.get_or_insert_with(|| Box::pin(sleep_until(due)));
         if due < timer.deadline() {
             timer.as_mut().reset(due);

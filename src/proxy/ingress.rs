@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue};
-use http::{Method, Request, Response, request};
+use http::{Method, Request, Response, Version, request};
 use hyper::body::Incoming;
 use tower::Service;
 
@@ -30,7 +30,7 @@ use super::record::Record;
 use super::reply::Passed;
 use super::respond::{Refused, Stop, respond};
 use super::worker::Worker;
-use super::{admit, fault, reply, strict};
+use super::{admit, fault, http2, reply, strict};
 use crate::limit::{Subject, identify, repeated};
 use crate::protocol::refusal::Media;
 use crate::protocol::{Refusal, peek};
@@ -66,7 +66,10 @@ pub async fn handle(
     request: Request<Incoming>,
 ) -> Response<Body> {
     let snapshot = worker.snapshot();
-    let (parts, body) = request.into_parts();
+    let (mut parts, body) = request.into_parts();
+    if parts.version == Version::HTTP_2 {
+        http2::translate(&mut parts);
+    }
     let request_id = request_id(&parts.headers, worker);
     let mut record = Record::begin(worker, connection, &parts, request_id, snapshot.generation);
     let passed = pass(worker, connection, &snapshot, parts, body, &mut record).await;
@@ -98,7 +101,11 @@ async fn pass<'s>(
         uri: &uri,
         headers: &headers,
     };
-    let target = strict::inspect(&head, connection.next_framing())?;
+    let framing = match version {
+        Version::HTTP_2 => http2::framing(&head, snapshot.settings.limits.header_count)?,
+        _ => connection.next_framing(),
+    };
+    let target = strict::inspect(&head, framing)?;
     let host = target.host.as_deref();
     let errand = errand(snapshot, &method, host, target.path).ok_or(Stop::NoRoute)?;
     let query = target.query;

@@ -23,6 +23,7 @@ mod body;
 mod fault;
 mod forward;
 mod hop;
+mod http2;
 pub mod ingress;
 mod intake;
 mod location;

@@ -20,7 +20,7 @@ use crate::limit::{Announced, Caller};
 use crate::observe::{Line, Presence, Timestamp};
 use crate::protocol::{Activation, Envelope, Outcome, Step, Steps};
 use crate::state::Endpoint;
-use crate::state::connection::{Connection, Phase};
+use crate::state::connection::Connection;
 
 /// How much of a caller's text is remembered, in bytes.
 const REMEMBERED: usize = 64;
@@ -93,7 +93,7 @@ impl Record {
         generation: u64,
     ) -> Self {
         let started = Instant::now();
-        connection.enter(Phase::Busy, started);
+        connection.begin(started);
         let first = |name| parts.headers.get_all(name).iter().next().cloned();
         Self {
             started,
@@ -131,6 +131,11 @@ impl Record {
     /// The worker that serves it.
     pub(super) fn worker(&self) -> &Rc<Worker> {
         &self.worker
+    }
+
+    /// Whether the connection carries one request at a time, so that it can be told to end.
+    pub(super) fn is_alone(&self) -> bool {
+        self.version != Version::HTTP_2
     }
 
     /// The endpoint was found.
@@ -266,7 +271,7 @@ impl Remembered {
 impl Drop for Record {
     fn drop(&mut self) {
         let now = Instant::now();
-        self.connection.enter(Phase::Idle, now);
+        self.connection.end(now);
         let took = now.duration_since(self.started);
         let endpoint = self.endpoint.as_deref();
         let meters = endpoint.map_or(&self.worker.nowhere, |endpoint| &endpoint.meters);

@@ -3,7 +3,7 @@
 //!
 //! Where a contract is known the answer is JSON-RPC in its dialect with the caller's id; before
 //! that it is plain HTTP. An answer given before the body was read closes the connection, because
-//! what follows on it could be taken for another request.
+//! what follows on it could be taken for another request; over HTTP/2 it ends the stream alone.
 
 use bytes::Bytes;
 use http::header::{
@@ -161,6 +161,7 @@ fn refuse(
         retry_after_ms: refusal.retry_after_ms(),
         quota: refused.quota,
     });
+    let closes = !refused.body_was_read && record.is_alone();
     let mut response = response(status, Bytes::from(answer.body), refusal.outcome(), record);
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -173,13 +174,13 @@ fn refuse(
     if *refusal == Refusal::Unauthenticated {
         headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     }
-    if !refused.body_was_read {
+    if closes {
         close(headers);
     }
     response
 }
 
-/// A plain text answer, where no contract is known. The connection is closed.
+/// A plain text answer, where no contract is known. A connection of HTTP/1.1 is closed.
 fn plain(
     status: StatusCode,
     text: &'static str,
@@ -187,11 +188,14 @@ fn plain(
     record: Record,
 ) -> Response<Body> {
     let body = Bytes::from(format!("{text}\n"));
+    let closes = record.is_alone();
     let mut response = response(status, body, outcome, record);
     let headers = response.headers_mut();
     let type_ = HeaderValue::from_static("text/plain; charset=utf-8");
     headers.insert(CONTENT_TYPE, type_);
-    close(headers);
+    if closes {
+        close(headers);
+    }
     response
 }
 

@@ -24,6 +24,7 @@ pub struct Connection {
     pub forwarded_for: HeaderValue,
     phase: Cell<Phase>,
     since: Cell<Instant>,
+    in_flight: Cell<usize>,
     framings: RefCell<VecDeque<Framing>>,
 }
 
@@ -32,7 +33,7 @@ pub struct Connection {
 pub enum Phase {
     /// Reading a request head.
     Head,
-    /// A request is being served.
+    /// At least one request is being served; over HTTP/2 there may be many.
     Busy,
     /// Between requests.
     Idle,
@@ -65,6 +66,7 @@ impl Connection {
                 .unwrap_or_else(|_| HeaderValue::from_static("unknown")),
             phase: Cell::new(Phase::Head),
             since: Cell::new(now),
+            in_flight: Cell::new(0),
             framings: RefCell::default(),
         }
     }
@@ -93,6 +95,28 @@ impl Connection {
         self.since.set(now);
     }
 
+    /// A request is being served from now on.
+    pub fn begin(&self, now: Instant) {
+        self.in_flight.set(self.in_flight.get() + 1);
+        self.enter(Phase::Busy, now);
+    }
+
+    /// A request has ended. With the last of them the connection is quiet.
+    pub fn end(&self, now: Instant) {
+        let left = self.in_flight.get().saturating_sub(1);
+        self.in_flight.set(left);
+        if left == 0 {
+            self.enter(Phase::Idle, now);
+        }
+    }
+
+    /// Counts a quiet connection's silence from now on.
+    pub fn quiet_from(&self, now: Instant) {
+        if self.phase() == Phase::Idle {
+            self.since.set(now);
+        }
+    }
+
     /// How the next head frames its body. Each request asks once, in the order they came; a head
     /// that was not noted has no single framing.
     #[must_use]
@@ -119,4 +143,23 @@ impl Framing {
 
 fn canonical(address: IpAddr) -> IpAddr {
     address.to_canonical()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_is_quiet_when_its_last_request_has_ended() {
+        let peer = "127.0.0.1:1".parse().unwrap();
+        let connection = Connection::new(peer, "public".into(), "http", Instant::now());
+        connection.begin(Instant::now());
+        connection.begin(Instant::now());
+        connection.end(Instant::now());
+        assert_eq!(connection.phase(), Phase::Busy);
+        tokio::time::advance(std::time::Duration::from_secs(1)).await;
+        connection.end(Instant::now());
+        assert_eq!(connection.phase(), Phase::Idle);
+        assert_eq!(connection.since(), Instant::now());
+    }
 }
