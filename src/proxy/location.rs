@@ -67,6 +67,7 @@ mod tests {
                 keep_alive: time,
             },
             max_connections: 1,
+            http2: false,
             max_waiting: 1,
             meters: Meters::default(),
         })

@@ -233,6 +233,7 @@ fn connectable(wanted: &config::Upstream, shared: &Shared) -> Arc<Upstream> {
             .unwrap_or_else(|| HeaderValue::from_static("localhost")),
         path: wanted.url.path.clone(),
         trailing_slash: wanted.url.trailing_slash,
+        http2: wanted.http2,
         preserve_host: wanted.preserve_host,
         headers: wanted
             .headers

@@ -12,22 +12,14 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::{Request, StatusCode, Version, response};
-use http_body::{Body, Frame, SizeHint};
+use http_body::{Body as HttpBody, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::time::{Instant, Sleep, sleep_until, timeout};
 
 use super::fault::{Cause, Fault};
 use super::pool::{Connection, Pool, Pools};
-use super::{Outgoing, Upstream};
-
-/// A response whose body is still to come.
-#[derive(Debug)]
-pub struct Reply {
-    /// Status and headers, as the upstream sent them.
-    pub head: response::Parts,
-    /// The body.
-    pub body: ReplyBody,
-}
+use super::reply::Reply;
+use super::{Outgoing, Upstream, http2};
 
 impl Pools {
     /// Sends one request and waits for the response head.
@@ -41,6 +33,13 @@ impl Pools {
         upstream: &Arc<Upstream>,
         request: Request<Outgoing>,
     ) -> Result<Reply, Fault> {
+        if upstream.http2 {
+            // In memory of its own: an exchange over HTTP/1.1 does not pay for its size.
+            let exchange = http2::exchange(&self.http2, upstream, request);
+            let (head, body) = Box::pin(exchange).await?;
+            let body = body.into();
+            return Ok(Reply { head, body });
+        }
         let pool = self.of(upstream);
         let connection = pool.checkout(upstream).await?;
         let is_reused = connection.is_reused;
@@ -110,7 +109,7 @@ fn reply(
     connection: Connection,
 ) -> Reply {
     let (head, incoming) = response.into_parts();
-    let mut body = ReplyBody {
+    let mut body = Body {
         incoming,
         held: Some((pool, connection)),
         idle: upstream.timeouts.idle,
@@ -120,13 +119,16 @@ fn reply(
     if body.incoming.is_end_stream() {
         body.release();
     }
-    Reply { head, body }
+    Reply {
+        head,
+        body: body.into(),
+    }
 }
 
 /// The body of a response. Gives the connection back when it has ended, closes it when dropped
 /// before.
 #[derive(Debug)]
-pub struct ReplyBody {
+pub(super) struct Body {
     incoming: Incoming,
     held: Option<(Rc<Pool>, Connection)>,
     idle: std::time::Duration,
@@ -135,7 +137,7 @@ pub struct ReplyBody {
     last: Instant,
 }
 
-impl ReplyBody {
+impl Body {
     fn release(&mut self) {
         if let Some((pool, connection)) = self.held.take() {
             pool.give_back(connection);
@@ -159,7 +161,7 @@ impl ReplyBody {
     }
 }
 
-impl Body for ReplyBody {
+impl HttpBody for Body {
     type Data = Bytes;
     type Error = Fault;
 

@@ -84,6 +84,12 @@ impl Fault {
         self
     }
 
+    /// The same fault within a body: the request was seen.
+    pub(super) fn after_head(mut self) -> Self {
+        self.may_have_been_sent = true;
+        self
+    }
+
     /// Tells hyper's errors apart.
     pub(super) fn of_exchange(error: hyper::Error) -> Self {
         let cause = if error.is_parse() || breaks_framing(&error) {

@@ -9,7 +9,10 @@
 mod connect;
 mod exchange;
 mod fault;
+mod http2;
 mod pool;
+mod reply;
+mod silence;
 mod stream;
 
 use std::fmt;
@@ -22,9 +25,9 @@ use http::header::{HeaderName, HeaderValue};
 use prometheus_client::metrics::gauge::Gauge;
 use tokio::sync::Semaphore;
 
-pub use exchange::{Reply, ReplyBody};
 pub use fault::{Cause, Fault};
 pub use pool::Pools;
+pub use reply::{Reply, ReplyBody};
 
 /// The body of every request that goes out: whole, because it was read before it was judged.
 pub type Outgoing = http_body_util::Full<bytes::Bytes>;
@@ -46,6 +49,8 @@ pub struct Upstream {
     pub uri: Uri,
     /// The URL's path without a slash at the end; empty for `/`.
     path: Box<str>,
+    /// Whether it is spoken to in HTTP/2.
+    pub http2: bool,
     /// Keep the caller's `Host`.
     pub preserve_host: bool,
     /// Headers of the operator's that replace the caller's.
@@ -97,6 +102,8 @@ pub struct Parts {
     pub path: Box<str>,
     /// Whether the URL's path ends in a slash.
     pub trailing_slash: bool,
+    /// Whether it is spoken to in HTTP/2.
+    pub http2: bool,
     /// Keep the caller's `Host`.
     pub preserve_host: bool,
     /// Headers of the operator's.
@@ -130,6 +137,7 @@ impl Upstream {
             // A path that passed the configuration's check is a target.
             uri: Uri::try_from(bare).unwrap_or_default(),
             path: parts.path,
+            http2: parts.http2,
             preserve_host: parts.preserve_host,
             headers: parts.headers,
             timeouts: parts.timeouts,

@@ -1,0 +1,211 @@
+//! Decides one exchange over HTTP/2: a stream taken, the request out, the response head back, its
+//! body as it comes.
+//!
+//! The same waiting times as over HTTP/1.1. A request is sent a second time, once, only when the
+//! upstream has said that it did nothing with it: GOAWAY with a lower last stream, or REFUSED_STREAM
+//! (RFC 9113 section 8.7). It is driven in the request's own future; dropping it resets the stream
+//! alone. A body that is cut ends in an error, never in a clean end.
+
+mod pool;
+mod session;
+
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use h2::{Reason, RecvStream};
+use http::header::{CONTENT_LENGTH, HOST};
+use http::{Method, Request, Response, StatusCode, Uri, Version, response};
+use http_body::{Body as HttpBody, Frame, SizeHint};
+use http_body_util::BodyExt;
+use tokio::time::timeout;
+
+use super::fault::{Cause, Fault};
+use super::silence::Silence;
+use super::{Outgoing, Upstream};
+use pool::Lease;
+pub(super) use pool::Pools;
+
+/// Connections on which a request may turn out impossible to begin before we give up.
+const ATTEMPTS: usize = 4;
+
+/// Sends one request and waits for the response head.
+///
+/// # Errors
+/// The fault, which tells whether the request may have been seen.
+pub(super) async fn exchange(
+    pools: &Pools,
+    upstream: &Arc<Upstream>,
+    request: Request<Outgoing>,
+) -> Result<(response::Parts, Body), Fault> {
+    let pool = pools.of(upstream);
+    let (head, bytes) = translate(request).await?;
+    let mut may_resend = true;
+    let mut last = Fault::unsent(Cause::Reset);
+    for _ in 0..ATTEMPTS {
+        let lease = pool.lease(upstream).await?;
+        let answer = match begin(&lease, head.clone(), bytes.clone()) {
+            Ok(answer) => answer,
+            Err(error) if !error.is_io() && !error.is_go_away() => {
+                return Err(Fault::unsendable(error));
+            }
+            Err(error) => {
+                // The connection takes no more requests: this one was not begun.
+                lease.retire();
+                last = Fault::unsent(Cause::Reset).because(error);
+                continue;
+            }
+        };
+        match timeout(upstream.timeouts.response, answer).await {
+            Ok(Ok(response)) => return accept(response, lease, upstream.timeouts.idle),
+            Ok(Err(error)) if was_not_processed(&error) && may_resend => {
+                may_resend = false;
+                lease.retire();
+                last = of_stream(error);
+            }
+            Ok(Err(error)) => return Err(of_stream(error)),
+            Err(_) => return Err(Fault::sent(Cause::ResponseTimeout)),
+        }
+    }
+    Err(last)
+}
+
+/// Spells a request as HTTP/2 does: the authority in its target, no `Host`.
+async fn translate(request: Request<Outgoing>) -> Result<(Request<()>, Bytes), Fault> {
+    let (mut head, mut body) = request.into_parts();
+    let bytes = match body.frame().await {
+        Some(Ok(frame)) => frame.into_data().unwrap_or_default(),
+        None => Bytes::new(),
+    };
+    let mut target = Uri::builder().scheme("http");
+    if let Some(host) = head.headers.remove(HOST) {
+        target = target.authority(host.as_bytes());
+    }
+    if let Some(path) = head.uri.path_and_query() {
+        target = target.path_and_query(path.clone());
+    }
+    head.uri = target.build().map_err(Fault::unsendable)?;
+    head.version = Version::HTTP_2;
+    if !bytes.is_empty() || head.method == Method::POST {
+        head.headers.insert(CONTENT_LENGTH, bytes.len().into());
+    }
+    Ok((Request::from_parts(head, ()), bytes))
+}
+
+/// Puts a request on a stream of its own. Nothing is sent where this fails.
+fn begin(
+    lease: &Lease,
+    head: Request<()>,
+    bytes: Bytes,
+) -> Result<h2::client::ResponseFuture, h2::Error> {
+    let mut sender = lease.sender();
+    let (answer, mut stream) = sender.send_request(head, bytes.is_empty())?;
+    if !bytes.is_empty() {
+        // What goes wrong from here on, the answer tells.
+        let _ = stream.send_data(bytes, true);
+    }
+    Ok(answer)
+}
+
+fn accept(
+    response: Response<RecvStream>,
+    lease: Lease,
+    idle: Duration,
+) -> Result<(response::Parts, Body), Fault> {
+    let (head, incoming) = response.into_parts();
+    let lengths = head.headers.get_all(CONTENT_LENGTH).iter().count();
+    if head.status == StatusCode::SWITCHING_PROTOCOLS || lengths > 1 {
+        return Err(Fault::sent(Cause::Invalid));
+    }
+    let mut body = Body {
+        incoming,
+        lease: Some(lease),
+        silence: Silence::new(idle),
+    };
+    if body.incoming.is_end_stream() {
+        body.lease = None;
+    }
+    Ok((head, body))
+}
+
+/// Whether the upstream has said that it did nothing with a request.
+fn was_not_processed(error: &h2::Error) -> bool {
+    error.is_remote() && (error.is_go_away() || error.reason() == Some(Reason::REFUSED_STREAM))
+}
+
+/// Tells the failures of a stream apart.
+fn of_stream(error: h2::Error) -> Fault {
+    let is_theirs = error.is_library() || error.reason() == Some(Reason::HTTP_1_1_REQUIRED);
+    let cause = if is_theirs {
+        Cause::Invalid
+    } else {
+        Cause::Reset
+    };
+    if was_not_processed(&error) {
+        Fault::unsent(cause).because(error)
+    } else {
+        Fault::sent(cause).because(error)
+    }
+}
+
+/// The body of a response. Gives its stream back when it has ended, resets it when dropped before.
+#[derive(Debug)]
+pub(super) struct Body {
+    incoming: RecvStream,
+    lease: Option<Lease>,
+    silence: Silence,
+}
+
+impl HttpBody for Body {
+    type Data = Bytes;
+    type Error = Fault;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Fault>>> {
+        if self.lease.is_none() {
+            return Poll::Ready(None);
+        }
+        let Poll::Ready(polled) = self.incoming.poll_data(context) else {
+            let fault = ready!(self.silence.poll(context));
+            self.lease = None;
+            return Poll::Ready(Some(Err(fault)));
+        };
+        Poll::Ready(match polled {
+            Some(Ok(bytes)) => {
+                self.silence.broken();
+                // The upstream may send as much again: this much is on its way to the client.
+                let _ = self.incoming.flow_control().release_capacity(bytes.len());
+                if self.incoming.is_end_stream() {
+                    self.lease = None;
+                }
+                Some(Ok(Frame::data(bytes)))
+            }
+            Some(Err(error)) => {
+                self.lease = None;
+                Some(Err(of_stream(error).after_head()))
+            }
+            // Trailers were not asked for: not passed on.
+            None => {
+                self.lease = None;
+                None
+            }
+        })
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.lease.is_none() || self.incoming.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        if self.is_end_stream() {
+            SizeHint::with_exact(0)
+        } else {
+            SizeHint::default()
+        }
+    }
+}
