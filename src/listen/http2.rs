@@ -19,8 +19,8 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::rt::Executor;
 use hyper::server::conn::http2;
+use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
@@ -98,7 +98,7 @@ pub(super) async fn serve<T, S, B>(
             .max_local_error_reset_streams(OWN_RESETS)
             .keep_alive_interval(PING)
             .keep_alive_timeout(PONG)
-            .serve_connection(io, TowerToHyperService::new(service))
+            .serve_connection(io, service)
     );
     let mut quiet_for = limits.idle_timeout;
     let mut stage = Stage::Leaving;
@@ -234,23 +234,23 @@ impl<F: Future<Output = ()> + 'static> Executor<F> for Spawn {
     }
 }
 
-/// The same service, whose answers say how their clients take them.
+/// The same service, whose answers say how their clients take them. Called by hyper right before it
+/// hands the stream to [`Spawn`].
 fn paced<S, B>(
     service: S,
     streams: Rc<Streams>,
-) -> impl Service<
-    Request<Incoming>,
-    Response = Response<Paced<B>>,
+) -> impl hyper::service::HttpService<
+    Incoming,
+    ResBody = Paced<B>,
     Error = Infallible,
     Future = impl Future<Output = Result<Response<Paced<B>>, Infallible>> + 'static,
-> + Clone
-+ 'static
+>
 where
     S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Clone + 'static,
     S::Future: 'static,
-    B: 'static,
+    B: Body + Unpin + 'static,
 {
-    tower::service_fn(move |request| {
+    service_fn(move |request| {
         let pace = Rc::new(Cell::new(Pace::Asked));
         streams.begun.set(Some(Rc::clone(&pace)));
         let answer = service.clone().call(request);

@@ -119,11 +119,14 @@ async fn pass<'s>(
                 endpoint,
                 place,
                 query,
+                is_marked: version == Version::HTTP_2,
             };
             call.serve(headers, body, record).await
         }
         Errand::Relay(endpoint, place) => {
             record.at(endpoint);
+            admit::load(snapshot.settings.limits.in_flight_requests, record)
+                .map_err(Stop::RelayFailed)?;
             let head = Head {
                 method,
                 headers,
@@ -191,6 +194,8 @@ struct Call<'s, 'r> {
     endpoint: &'s Endpoint,
     place: Place<'r>,
     query: Option<&'r str>,
+    /// Whether its body says where it ends.
+    is_marked: bool,
 }
 
 impl<'s> Call<'s, '_> {
@@ -225,6 +230,8 @@ impl<'s> Call<'s, '_> {
             }
         };
         record.called(&envelope);
+        admit::load(self.snapshot.settings.limits.in_flight_requests, record)
+            .map_err(|shed| Refused::read(shed, 0, envelope.id))?;
         admit::quota(endpoint, &subject, &envelope, record)?;
         let (pin, activation) = admit::contract(endpoint, &headers, &envelope, record)?;
 
@@ -261,12 +268,14 @@ impl<'s> Call<'s, '_> {
             body: limits.body,
             in_flight: limits.in_flight_bytes,
             time: limits.body_timeout,
+            is_marked: self.is_marked,
         };
         let refusal = match read(body, headers, &self.worker.budget, allowance).await {
             Ok(held) => return Ok(held),
             Err(Unread::TooLarge) => Refusal::BodyTooLarge { limit: limits.body },
             Err(Unread::TooSlow) => Refusal::BodyTimeout,
             Err(Unread::NoRoom) => fault::shed(),
+            Err(Unread::Cut) => return Err(Stop::BrokenBody),
             Err(Unread::Broken(error)) => {
                 tracing::debug!(%error, "request body broken");
                 return Err(Stop::BrokenBody);
@@ -290,7 +299,14 @@ async fn send(
         record.stripped_query();
     }
     let since = record.forwarding();
-    match worker.pools.exchange(upstream, prepared.request).await {
+    let answer = match upstream.enter() {
+        Ok(place) => {
+            record.holds(place);
+            worker.pools.exchange(upstream, prepared.request).await
+        }
+        Err(fault) => Err(fault),
+    };
+    match answer {
         Ok(reply) => {
             record.answered(since);
             Ok(reply)

@@ -43,6 +43,8 @@ pub(super) struct Allowance {
     pub(super) in_flight: u64,
     /// Time for the whole body.
     pub(super) time: Duration,
+    /// Whether a body says where it ends beside its bytes, as over HTTP/2.
+    pub(super) is_marked: bool,
 }
 
 /// A body held in memory, counted until dropped.
@@ -72,6 +74,8 @@ pub(super) enum Unread {
     NoRoom,
     /// The client broke its framing, or went away.
     Broken(hyper::Error),
+    /// The client took its stream back without saying that anything is wrong.
+    Cut,
 }
 
 /// Reads a body to its end.
@@ -142,6 +146,9 @@ where
             }
         }
     }
+    if allowance.is_marked && !body.is_end_stream() {
+        return Err(Unread::Cut);
+    }
     Ok(joined.map_or_else(|| first.unwrap_or_default(), BytesMut::freeze))
 }
 
@@ -201,6 +208,7 @@ mod tests {
         body: 10,
         in_flight: 15,
         time: Duration::from_secs(30),
+        is_marked: false,
     };
 
     struct Pieces(Vec<&'static [u8]>, bool);

@@ -69,6 +69,7 @@ mod tests {
             max_connections: 1,
             http2: false,
             max_waiting: 1,
+            max_in_flight: None,
             meters: Meters::default(),
         })
     }

@@ -21,6 +21,7 @@ use crate::observe::{Line, Presence, Timestamp};
 use crate::protocol::{Activation, Envelope, Outcome, Step, Steps};
 use crate::state::Endpoint;
 use crate::state::connection::Connection;
+use crate::upstream::Place;
 
 /// How much of a caller's text is remembered, in bytes.
 const REMEMBERED: usize = 64;
@@ -59,7 +60,9 @@ pub(super) struct Record {
     answer: Option<Made>,
     announced: Option<Announced>,
     outcome: Outcome,
-    _in_flight: Presence,
+    in_flight: Presence,
+    /// Its place at the upstream.
+    place: Option<Place>,
 }
 
 /// What is remembered of an answer the gateway made.
@@ -122,7 +125,8 @@ impl Record {
             answer: None,
             announced: None,
             outcome: Outcome::ClientGone,
-            _in_flight: Presence::of(&worker.shared.metrics.requests_in_flight),
+            in_flight: Presence::of(&worker.shared.metrics.requests_in_flight),
+            place: None,
             worker: Rc::clone(worker),
             connection: Rc::clone(connection),
         }
@@ -136,6 +140,16 @@ impl Record {
     /// Whether the connection carries one request at a time, so that it can be told to end.
     pub(super) fn is_alone(&self) -> bool {
         self.version != Version::HTTP_2
+    }
+
+    /// How many requests were being served when this one came, over all workers.
+    pub(super) fn before(&self) -> usize {
+        self.in_flight.before()
+    }
+
+    /// It has a place at its upstream until it has ended.
+    pub(super) fn holds(&mut self, place: Option<Place>) {
+        self.place = place;
     }
 
     /// The endpoint was found.

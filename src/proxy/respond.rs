@@ -119,7 +119,17 @@ pub(super) fn respond(stop: Stop, mut record: Record) -> Response<Body> {
         }
         Stop::RelayFailed(refusal) => {
             let status = refusal.mapped_status();
-            plain(status, "the dealer agent failed", refusal.outcome(), record)
+            let text = if refusal.outcome() == Outcome::Overloaded {
+                "too much is being served"
+            } else {
+                "the dealer agent failed"
+            };
+            let mut response = plain(status, text, refusal.outcome(), record);
+            if let Some(seconds) = refusal.retry_after_seconds() {
+                let headers = response.headers_mut();
+                headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+            }
+            response
         }
         Stop::Refused(refused) => match record.endpoint().cloned() {
             Some(endpoint) => {

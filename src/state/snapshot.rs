@@ -252,6 +252,7 @@ fn connectable(wanted: &config::Upstream, shared: &Shared) -> Arc<Upstream> {
         },
         max_connections: wanted.max_connections,
         max_waiting: wanted.max_waiting,
+        max_in_flight: wanted.max_in_flight,
         meters: Meters {
             active: gauges.active,
             idle: gauges.idle,

@@ -35,6 +35,8 @@ pub enum Cause {
     Invalid,
     /// Every connection is in use and the queue is full.
     NoCapacity,
+    /// The upstream carries as many requests as it may.
+    Full,
     /// The request itself could not be written down: ours to mend.
     Unsendable,
 }
@@ -49,6 +51,7 @@ impl Cause {
             Self::IdleTimeout => "response body stalled",
             Self::Invalid => "invalid response",
             Self::NoCapacity => "no free connection",
+            Self::Full => "too many requests at once",
             Self::Unsendable => "request cannot be sent",
         }
     }

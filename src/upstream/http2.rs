@@ -10,7 +10,6 @@ mod pool;
 mod session;
 
 use std::pin::Pin;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;

@@ -63,7 +63,15 @@ pub struct Upstream {
     pub meters: Meters,
     permits: Arc<Semaphore>,
     waiting: AtomicUsize,
+    /// Requests it may carry at once, over all workers.
+    max_in_flight: Option<usize>,
+    in_flight: AtomicUsize,
 }
+
+/// One request's place among those an upstream carries at once, until dropped. Without a limit
+/// none is counted.
+#[derive(Debug)]
+pub struct Place(Arc<Upstream>);
 
 /// Waiting times of one upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,6 +122,8 @@ pub struct Parts {
     pub max_connections: usize,
     /// Requests that may wait for one, over all workers.
     pub max_waiting: usize,
+    /// Requests it may carry at once, over all workers.
+    pub max_in_flight: Option<usize>,
     /// Gauges of open connections.
     pub meters: Meters,
 }
@@ -147,7 +157,24 @@ impl Upstream {
                 parts.max_connections.min(Semaphore::MAX_PERMITS),
             )),
             waiting: AtomicUsize::new(0),
+            max_in_flight: parts.max_in_flight,
+            in_flight: AtomicUsize::new(0),
         }
+    }
+
+    /// A place for one more request; `None` where there is no limit.
+    ///
+    /// # Errors
+    /// `NoCapacity`: it carries as many as it may.
+    pub fn enter(self: &Arc<Self>) -> Result<Option<Place>, Fault> {
+        let Some(most) = self.max_in_flight else {
+            return Ok(None);
+        };
+        if self.in_flight.fetch_add(1, Ordering::Relaxed) >= most {
+            self.in_flight.fetch_sub(1, Ordering::Relaxed);
+            return Err(Fault::unsent(Cause::Full));
+        }
+        Ok(Some(Place(Arc::clone(self))))
     }
 
     /// What follows the URL's path in a path of the upstream's; `None` where it is not below it.
@@ -165,6 +192,12 @@ impl Upstream {
             "" | "/" => self.uri.path().to_owned(),
             rest => format!("{}{rest}", self.path),
         }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

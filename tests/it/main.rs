@@ -26,6 +26,7 @@ mod flood;
 mod forward;
 mod fuzz;
 mod golden;
+mod http2;
 mod ids;
 mod limit;
 mod office;
