@@ -15,7 +15,8 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
-use h2::{Reason, RecvStream};
+use h2::client::ResponseFuture;
+use h2::{Reason, RecvStream, SendStream};
 use http::header::{CONTENT_LENGTH, HOST};
 use http::{Method, Request, Response, StatusCode, Uri, Version, response};
 use http_body::{Body as HttpBody, Frame, SizeHint};
@@ -46,8 +47,8 @@ pub(super) async fn exchange(
     let mut last = Fault::unsent(Cause::Reset);
     for _ in 0..ATTEMPTS {
         let lease = pool.lease(upstream).await?;
-        let answer = match begin(&lease, head.clone(), bytes.clone()) {
-            Ok(answer) => answer,
+        let (answer, sending) = match begin(&lease, head.clone(), bytes.clone()) {
+            Ok(begun) => begun,
             Err(error) if !error.is_io() && !error.is_go_away() => {
                 return Err(Fault::unsendable(error));
             }
@@ -59,7 +60,7 @@ pub(super) async fn exchange(
             }
         };
         match timeout(upstream.timeouts.response, answer).await {
-            Ok(Ok(response)) => return accept(response, lease, upstream.timeouts.idle),
+            Ok(Ok(response)) => return accept(response, sending, lease, upstream.timeouts.idle),
             Ok(Err(error)) if was_not_processed(&error) && may_resend => {
                 may_resend = false;
                 lease.retire();
@@ -99,18 +100,19 @@ fn begin(
     lease: &Lease,
     head: Request<()>,
     bytes: Bytes,
-) -> Result<h2::client::ResponseFuture, h2::Error> {
+) -> Result<(ResponseFuture, SendStream<Bytes>), h2::Error> {
     let mut sender = lease.sender();
     let (answer, mut stream) = sender.send_request(head, bytes.is_empty())?;
     if !bytes.is_empty() {
         // What goes wrong from here on, the answer tells.
         let _ = stream.send_data(bytes, true);
     }
-    Ok(answer)
+    Ok((answer, stream))
 }
 
 fn accept(
     response: Response<RecvStream>,
+    sending: SendStream<Bytes>,
     lease: Lease,
     idle: Duration,
 ) -> Result<(response::Parts, Body), Fault> {
@@ -121,11 +123,12 @@ fn accept(
     }
     let mut body = Body {
         incoming,
+        sending,
         lease: Some(lease),
         silence: Silence::new(idle),
     };
     if body.incoming.is_end_stream() {
-        body.lease = None;
+        body.release();
     }
     Ok((head, body))
 }
@@ -154,8 +157,17 @@ fn of_stream(error: h2::Error) -> Fault {
 #[derive(Debug)]
 pub(super) struct Body {
     incoming: RecvStream,
+    sending: SendStream<Bytes>,
     lease: Option<Lease>,
     silence: Silence,
+}
+
+impl Body {
+    /// The exchange has ended. What is left of a request that was answered early is not sent.
+    fn release(&mut self) {
+        self.sending.send_reset(Reason::CANCEL);
+        self.lease = None;
+    }
 }
 
 impl HttpBody for Body {
@@ -171,7 +183,7 @@ impl HttpBody for Body {
         }
         let Poll::Ready(polled) = self.incoming.poll_data(context) else {
             let fault = ready!(self.silence.poll(context));
-            self.lease = None;
+            self.release();
             return Poll::Ready(Some(Err(fault)));
         };
         Poll::Ready(match polled {
@@ -180,17 +192,17 @@ impl HttpBody for Body {
                 // The upstream may send as much again: this much is on its way to the client.
                 let _ = self.incoming.flow_control().release_capacity(bytes.len());
                 if self.incoming.is_end_stream() {
-                    self.lease = None;
+                    self.release();
                 }
                 Some(Ok(Frame::data(bytes)))
             }
             Some(Err(error)) => {
-                self.lease = None;
+                self.release();
                 Some(Err(of_stream(error).after_head()))
             }
             // Trailers were not asked for: not passed on.
             None => {
-                self.lease = None;
+                self.release();
                 None
             }
         })

@@ -36,6 +36,8 @@ pub(super) struct Pool {
     waiters: RefCell<VecDeque<oneshot::Sender<Result<Lease, Fault>>>>,
     /// Connections that are being opened.
     opening: Cell<usize>,
+    /// Whether the one being opened waits for another worker to close one of its own.
+    is_queued: Cell<bool>,
     /// How many streams the last one took.
     expected: Cell<usize>,
 }
@@ -57,6 +59,7 @@ impl Pools {
                 sessions: RefCell::default(),
                 waiters: RefCell::default(),
                 opening: Cell::new(0),
+                is_queued: Cell::new(false),
                 expected: Cell::new(EXPECTED),
             })
         });
@@ -97,8 +100,14 @@ impl Pool {
         match timeout(upstream.timeouts.connect, lease).await {
             Ok(Ok(lease)) => lease,
             Ok(Err(_)) => Err(Fault::unsent(Cause::NoCapacity)),
+            Err(_) if self.is_connecting() => Err(Fault::unsent(Cause::ConnectTimeout)),
             Err(_) => Err(Fault::unsent(Cause::NoCapacity)),
         }
+    }
+
+    /// Whether there is no connection yet, but one is on its way.
+    fn is_connecting(&self) -> bool {
+        self.opening.get() > 0 && !self.is_queued.get() && self.sessions.borrow().is_empty()
     }
 
     /// A place on an open connection.
@@ -137,7 +146,7 @@ impl Pool {
         tokio::task::spawn_local(async move {
             let opened = match permit {
                 Some(permit) => Session::open(Arc::clone(&upstream), permit).await,
-                None => open_later(&upstream).await,
+                None => pool.open_later(&upstream).await,
             };
             pool.opening.set(pool.opening.get() - 1);
             match opened {
@@ -150,6 +159,18 @@ impl Pool {
                 Err(fault) => pool.fail(&fault),
             }
         });
+    }
+
+    /// Opens a connection once another worker has closed one.
+    async fn open_later(&self, upstream: &Arc<Upstream>) -> Result<Rc<Session>, Fault> {
+        self.is_queued.set(true);
+        let permit = Arc::clone(&upstream.permits).acquire_owned();
+        let permit = timeout(upstream.timeouts.connect, permit).await;
+        self.is_queued.set(false);
+        match permit {
+            Ok(Ok(permit)) => Session::open(Arc::clone(upstream), permit).await,
+            Ok(Err(_)) | Err(_) => Err(Fault::unsent(Cause::NoCapacity)),
+        }
     }
 
     /// Gives places to those who wait, in order.
@@ -207,15 +228,6 @@ impl Pool {
             .borrow_mut()
             .extract_if(.., |session| session.is_done(now))
             .collect();
-    }
-}
-
-/// Opens a connection once another worker has closed one.
-async fn open_later(upstream: &Arc<Upstream>) -> Result<Rc<Session>, Fault> {
-    let permit = Arc::clone(&upstream.permits).acquire_owned();
-    match timeout(upstream.timeouts.connect, permit).await {
-        Ok(Ok(permit)) => Session::open(Arc::clone(upstream), permit).await,
-        Ok(Err(_)) | Err(_) => Err(Fault::unsent(Cause::NoCapacity)),
     }
 }
 

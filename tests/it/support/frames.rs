@@ -24,12 +24,7 @@ pub const NO_ERROR: u32 = 0;
 pub const PROTOCOL_ERROR: u32 = 1;
 pub const REFUSED_STREAM: u32 = 7;
 pub const CANCEL: u32 = 8;
-pub const ENHANCE_YOUR_CALM: u32 = 11;
 pub const HTTP_1_1_REQUIRED: u32 = 13;
-
-/// The identifiers of two settings.
-pub const MAX_CONCURRENT_STREAMS: u16 = 3;
-pub const INITIAL_WINDOW_SIZE: u16 = 4;
 
 pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 

@@ -37,11 +37,12 @@ impl Answered {
         serde_json::from_slice(&self.body).unwrap()
     }
 
+    /// The only line of this name.
     pub fn field(&self, name: &str) -> Option<&str> {
-        self.head
-            .headers
-            .get(name)
-            .map(|value| value.to_str().unwrap())
+        let mut lines = self.head.headers.get_all(name).iter();
+        let line = lines.next()?.to_str().unwrap();
+        assert!(lines.next().is_none(), "{name} stands twice");
+        Some(line)
     }
 }
 
