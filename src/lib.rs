@@ -8,6 +8,8 @@
 //! |---|---|---|
 //! | 0 | [`protocol`] | the rules: contracts, header judgement, envelopes, refusals. Pure. |
 //! | 1 | [`config`] | text to valid settings, with every problem at once. Pure but for reading files. |
+//! | 1 | [`http1`] | HTTP/1.1 as bytes: heads, body framing. Pure. |
+//! | 1 | [`wire`] | a byte stream with what was received of it; timers moved late. |
 //! | 2 | [`limit`] | per-caller quotas: whose bucket, how full, how long to wait. |
 //! | 2 | [`observe`] | what is told to operators: access log, metrics, diagnostics. |
 //! | 2 | [`upstream`] | where requests are forwarded: pools and one exchange. |
@@ -18,7 +20,7 @@
 //! | 5 | [`app`] | the composition root: starts the threads, stops them in order. |
 //! | 6 | [`demo`] | `forecourt demo`: a strict dealer, the gateway, and a walk through the rules. |
 //!
-//! `protocol` and `config` are the locked core: they compile with `--no-default-features`, that is
+//! `protocol`, `config` and `http1` are the locked core: they compile with `--no-default-features`, that is
 //! without any crate that does I/O.
 
 #[cfg(feature = "gateway")]
@@ -28,6 +30,7 @@ pub mod app;
 pub mod config;
 #[cfg(feature = "gateway")]
 pub mod demo;
+pub mod http1;
 #[cfg(feature = "gateway")]
 pub mod limit;
 #[cfg(feature = "gateway")]
@@ -41,3 +44,5 @@ pub mod proxy;
 pub mod state;
 #[cfg(feature = "gateway")]
 pub mod upstream;
+#[cfg(feature = "gateway")]
+pub mod wire;

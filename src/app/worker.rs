@@ -1,19 +1,24 @@
 //! Decides what one worker thread runs: its listeners, its requests, the sweeping of its pools.
 
+use std::error::Error;
 use std::net::TcpListener;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::Body;
 use tokio::runtime;
 use tokio::task::LocalSet;
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::listen::{self, Acceptor, Draining, Limits, Stage};
+use crate::listen::{self, Acceptor, Draining, Handler, Limits, Stage};
 use crate::observe::{ListenerMeters, Pen, WallClock};
 use crate::proxy::worker::Parts;
-use crate::proxy::{Budget, Worker, ingress};
+use crate::proxy::{self, Budget, Worker, ingress};
+use crate::state::connection::Connection;
 use crate::state::{Live, Shared};
 
 /// How often idle upstream connections are looked through: often enough that one is closed well
@@ -71,7 +76,10 @@ impl Belongings {
             let live = self.live.clone();
             let limits = move || limits(&live);
             let worker = Rc::clone(&worker);
-            let make = move |connection| ingress::service(Rc::clone(&worker), connection);
+            let make = move |connection| Ingress {
+                worker: Rc::clone(&worker),
+                connection,
+            };
             let draining = self.draining.clone();
             serving.push(tokio::task::spawn_local(async move {
                 if let Err(error) = listen::serve(acceptor, limits, make, draining).await {
@@ -90,6 +98,24 @@ impl Belongings {
             draining.reached(Stage::Draining).await;
         }
         sweeping.abort();
+    }
+}
+
+/// Hands the requests of one connection to the request path.
+struct Ingress {
+    worker: Rc<Worker>,
+    connection: Rc<Connection>,
+}
+
+impl Handler for Ingress {
+    type Body = proxy::Body;
+
+    async fn handle<B>(&self, request: Request<B>) -> Response<proxy::Body>
+    where
+        B: Body<Data = Bytes> + Unpin,
+        B::Error: Into<Box<dyn Error + Send + Sync>>,
+    {
+        ingress::handle(&self.worker, &self.connection, request).await
     }
 }
 

@@ -4,9 +4,6 @@
 //! process (no descriptors left) pauses accepting for a moment, so that it does not spin. What a
 //! listener holds when it closes has been answered by the system and is still served.
 
-use std::cell::Cell;
-use std::convert::Infallible;
-use std::error::Error;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
@@ -15,19 +12,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use http::{Request, Response};
-use http_body::Body;
-use hyper::body::Incoming;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use socket2::{SockRef, TcpKeepalive};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Notify;
 use tokio::time::Instant;
-use tower::Service;
 
 use super::drain::{Draining, Stage};
-use super::serve::{Limits, either};
+use super::serve::{Handler, Limits, either};
+use super::served::Served;
 use crate::observe::EndpointMeters;
 use crate::state::connection::Connection;
 
@@ -55,19 +48,15 @@ pub struct Acceptor {
 ///
 /// # Errors
 /// When the socket cannot be used at all.
-pub async fn serve<M, S, B>(
+pub async fn serve<M, H>(
     acceptor: Acceptor,
     limits: impl Fn() -> Limits,
     make: M,
     mut draining: Draining,
 ) -> io::Result<()>
 where
-    M: Fn(Rc<Connection>) -> S,
-    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Clone + 'static,
-    S::Future: 'static,
-    B: Body + Unpin + 'static,
-    B::Data: 'static,
-    B::Error: Into<Box<dyn Error + Send + Sync>>,
+    M: Fn(Rc<Connection>) -> H,
+    H: Handler + 'static,
 {
     let Acceptor {
         listener,
@@ -79,7 +68,6 @@ where
     } = acceptor;
     let listener = TcpListener::from_std(listener)?;
     let served = Rc::new(Served::default());
-    let drain = draining.clone();
     let admit = |socket: TcpStream, peer: SocketAddr| {
         let limits = limits();
         let Some(place) = Place::take(&open, limits.connections, &connections) else {
@@ -97,27 +85,22 @@ where
             "http",
             Instant::now(),
         ));
-        let service = make(Rc::clone(&connection));
-        let task = either(
-            socket,
-            connection,
-            limits,
-            service,
-            drain.clone(),
-            unreadable.clone(),
-        );
+        let handler = Rc::new(make(Rc::clone(&connection)));
+        let unreadable = unreadable.clone();
         let ticket = served.enter();
         tokio::task::spawn_local(async move {
-            task.await;
+            either(socket, &connection, limits, &handler, &ticket, &unreadable).await;
             drop((place, ticket));
         });
     };
+    let mut following = pin!(served.follow(draining.clone()));
     let mut stop = draining.clone();
     let mut stopping = pin!(stop.reached(Stage::Draining));
     loop {
         let accepted = tokio::select! {
             biased;
             () = &mut stopping => break,
+            never = &mut following => match never {},
             accepted = listener.accept() => accepted,
         };
         let (socket, peer) = match accepted {
@@ -137,6 +120,7 @@ where
     }
     tokio::select! {
         () = served.all_done() => {}
+        never = &mut following => match never {},
         () = draining.reached(Stage::Stopped) => {}
     }
     Ok(())
@@ -207,34 +191,5 @@ impl Drop for Place {
     fn drop(&mut self) {
         self.open.fetch_sub(1, Ordering::Relaxed);
         self.gauge.dec();
-    }
-}
-
-/// The connections of this worker that have not ended.
-#[derive(Default)]
-struct Served {
-    count: Cell<usize>,
-    ended: Notify,
-}
-
-struct Ticket(Rc<Served>);
-
-impl Served {
-    fn enter(self: &Rc<Self>) -> Ticket {
-        self.count.set(self.count.get() + 1);
-        Ticket(Rc::clone(self))
-    }
-
-    async fn all_done(&self) {
-        while self.count.get() > 0 {
-            self.ended.notified().await;
-        }
-    }
-}
-
-impl Drop for Ticket {
-    fn drop(&mut self) {
-        self.0.count.set(self.0.count.get() - 1);
-        self.0.ended.notify_one();
     }
 }

@@ -14,24 +14,23 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use http::{Request, Response};
+use http::Response;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::rt::Executor;
 use hyper::server::conn::http2;
-use hyper::service::service_fn;
+use hyper::service::{HttpService, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
-use tower::Service;
 
-use super::drain::{Draining, Stage};
-use super::serve::{GRACE, Limits};
-use super::watched::{Deadlines, Timer, Watched};
-use crate::observe::EndpointMeters;
-use crate::protocol::Outcome;
+use super::drain::Stage;
+use super::http1::{Ended, GRACE};
+use super::serve::{Handler, Limits, Transport};
+use super::served::Ticket;
+use super::stall::Stall;
 use crate::state::connection::{Connection, Phase};
+use crate::wire::Timer;
 
 /// What a client may send of one request body before we read it, bytes.
 const STREAM_WINDOW: u32 = 64 * 1024;
@@ -60,32 +59,24 @@ const TAKEN_BACK: u32 = 100;
 const FORGIVEN: Duration = Duration::from_millis(100);
 
 /// Serves one connection to its end. Its preface is still to be read.
-pub(super) async fn serve<T, S, B>(
+pub(super) async fn serve<T, H>(
     socket: T,
-    connection: Rc<Connection>,
+    connection: &Connection,
     limits: Limits,
-    service: S,
-    mut draining: Draining,
-    unreadable: EndpointMeters,
-) where
-    T: AsyncRead + AsyncWrite + Unpin,
-    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Clone + 'static,
-    S::Future: 'static,
-    B: Body + Unpin + 'static,
-    B::Data: 'static,
-    B::Error: Into<Box<dyn Error + Send + Sync>>,
+    handler: &Rc<H>,
+    ticket: &Ticket,
+) -> Ended
+where
+    T: Transport,
+    H: Handler + 'static,
 {
     let accepted = connection.since();
     // No head is due: a client may open its connection before it needs it.
     connection.enter(Phase::Idle, Instant::now());
     let streams = Rc::new(Streams::new(limits.idle_timeout));
-    let deadlines = Deadlines {
-        head: limits.header_timeout,
-        idle: limits.idle_timeout,
-    };
-    let io = TokioIo::new(Watched::many(socket, Rc::clone(&connection), deadlines));
+    let io = TokioIo::new(Stall::new(socket, limits.idle_timeout));
     let header_bytes = u32::try_from(limits.header_bytes).unwrap_or(u32::MAX);
-    let service = paced(service, Rc::clone(&streams));
+    let service = paced(Rc::clone(handler), Rc::clone(&streams));
     let mut serving = pin!(
         http2::Builder::new(Spawn(Rc::clone(&streams)))
             .timer(TokioTimer::new())
@@ -112,22 +103,16 @@ pub(super) async fn serve<T, S, B>(
         tokio::select! {
             biased;
             ended = &mut serving => {
-                if let Err(error) = ended {
-                    if is_breach(&error) {
-                        unreadable.ended(Outcome::BadHttp, Duration::ZERO);
-                    }
-                    tracing::debug!(%error, peer = %connection.peer, "client connection ended");
-                }
-                return;
+                return match ended {
+                    Ok(()) => Ended::Well,
+                    Err(error) if is_breach(&error) => Ended::Unreadable,
+                    Err(_) => Ended::Broken,
+                };
             }
-            () = streams.flooded.notified() => {
-                tracing::debug!(peer = %connection.peer, "too many requests taken back");
-                unreadable.ended(Outcome::BadHttp, Duration::ZERO);
-                return;
-            }
-            () = draining.reached(stage) => {
+            () = streams.flooded.notified() => return Ended::Unreadable,
+            () = ticket.reached(stage) => {
                 if stage == Stage::Stopped {
-                    return;
+                    return Ended::Broken;
                 }
                 stage = Stage::Stopped;
                 leave_at = Some(accepted + GRACE);
@@ -137,7 +122,7 @@ pub(super) async fn serve<T, S, B>(
                 let is_quiet = connection.phase() == Phase::Idle
                     && connection.since() + quiet_for <= now;
                 if is_quiet && quiet_for == GOODBYE {
-                    return;
+                    return Ended::Well;
                 }
                 if is_quiet || leave_at.take_if(|at| *at <= now).is_some() {
                     serving.as_mut().graceful_shutdown();
@@ -234,28 +219,26 @@ impl<F: Future<Output = ()> + 'static> Executor<F> for Spawn {
     }
 }
 
-/// The same service, whose answers say how their clients take them. Called by hyper right before it
+/// The handler as a service, whose answers say how their clients take them. Called by hyper right before it
 /// hands the stream to [`Spawn`].
-fn paced<S, B>(
-    service: S,
+fn paced<H>(
+    handler: Rc<H>,
     streams: Rc<Streams>,
-) -> impl hyper::service::HttpService<
+) -> impl HttpService<
     Incoming,
-    ResBody = Paced<B>,
+    ResBody = Paced<H::Body>,
     Error = Infallible,
-    Future = impl Future<Output = Result<Response<Paced<B>>, Infallible>> + 'static,
+    Future = impl Future<Output = Result<Response<Paced<H::Body>>, Infallible>> + 'static,
 >
 where
-    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Clone + 'static,
-    S::Future: 'static,
-    B: Body + Unpin + 'static,
+    H: Handler + 'static,
 {
     service_fn(move |request| {
         let pace = Rc::new(Cell::new(Pace::Asked));
         streams.begun.set(Some(Rc::clone(&pace)));
-        let answer = service.clone().call(request);
+        let handler = Rc::clone(&handler);
         async move {
-            let answer = answer.await?;
+            let answer = handler.handle(request).await;
             pace.set(Pace::Theirs(Instant::now()));
             Ok(answer.map(|body| Paced { body, pace }))
         }

@@ -2,18 +2,22 @@
 //!
 //! Each worker thread has a listener of its own on the same address (`SO_REUSEPORT`), so accepting
 //! shares nothing but the count of connections. Decides the limits of a connection; never looks at
-//! a request: a service made for each connection is handed in.
+//! a request: a handler made for each connection is handed in.
 
 mod accept;
+mod answer;
 mod bind;
 mod drain;
-mod heads;
+mod http1;
 mod http2;
 mod opening;
+mod request_body;
 mod serve;
-mod watched;
+mod served;
+mod stall;
 
 pub use accept::{Acceptor, serve};
 pub use bind::bind;
 pub use drain::{Drain, Draining, Stage};
-pub use serve::Limits;
+pub use request_body::BodyError;
+pub use serve::{Handler, Limits};

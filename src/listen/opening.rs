@@ -10,6 +10,8 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 
+use super::serve::Transport;
+
 /// What a client says first when it speaks HTTP/2.
 const PREFACE: [u8; 24] = *b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
@@ -111,6 +113,12 @@ impl<T: AsyncRead + Unpin> Opened<T> {
             Poll::Ready(Ok(())) | Poll::Pending => Poll::Ready(Ok(())),
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
         }
+    }
+}
+
+impl<T: Transport> Transport for Opened<T> {
+    fn reset_on_close(&mut self) {
+        self.socket.reset_on_close();
     }
 }
 

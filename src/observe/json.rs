@@ -6,7 +6,16 @@
 
 use std::time::Duration;
 
-/// One JSON object on one line, written field by field.
+/// A name with all that stands between the value before it and its own string's text. Names are
+/// ours and need no escaping.
+macro_rules! key {
+    ($name:literal) => {
+        concat!(",\"", $name, "\":\"")
+    };
+}
+pub(super) use key;
+
+/// One JSON object on one line, written field by field. Each name is a [`key`].
 pub(super) struct Object<'a> {
     out: &'a mut Vec<u8>,
     open: bool,
@@ -21,7 +30,6 @@ impl<'a> Object<'a> {
     /// A string of ours that has nothing to escape: a configured name, a constant, a token.
     pub(super) fn word(&mut self, key: &'static str, value: &str) {
         self.key(key);
-        self.out.push(b'"');
         self.out.extend_from_slice(value.as_bytes());
         self.out.push(b'"');
     }
@@ -29,7 +37,6 @@ impl<'a> Object<'a> {
     /// A string; at most `most` bytes of it, whole characters.
     pub(super) fn text(&mut self, key: &'static str, value: &[u8], most: usize) {
         self.key(key);
-        self.out.push(b'"');
         escape(self.out, cut(value, most));
         self.out.push(b'"');
     }
@@ -37,23 +44,22 @@ impl<'a> Object<'a> {
     /// A string that is written by the caller and needs no escaping.
     pub(super) fn plain(&mut self, key: &'static str, write: impl FnOnce(&mut Vec<u8>)) {
         self.key(key);
-        self.out.push(b'"');
         write(self.out);
         self.out.push(b'"');
     }
 
     pub(super) fn flag(&mut self, key: &'static str) {
-        self.key(key);
+        self.bare_key(key);
         self.out.extend_from_slice(b"true");
     }
 
     pub(super) fn number(&mut self, key: &'static str, value: u64) {
-        self.key(key);
+        self.bare_key(key);
         digits(self.out, value);
     }
 
     pub(super) fn signed(&mut self, key: &'static str, value: i64) {
-        self.key(key);
+        self.bare_key(key);
         if value < 0 {
             self.out.push(b'-');
         }
@@ -62,7 +68,7 @@ impl<'a> Object<'a> {
 
     /// Milliseconds with three decimals, rounded down.
     pub(super) fn millis(&mut self, key: &'static str, value: Duration) {
-        self.key(key);
+        self.bare_key(key);
         let micros = u64::try_from(value.as_micros()).unwrap_or(u64::MAX);
         digits(self.out, micros / 1000);
         self.out.push(b'.');
@@ -81,7 +87,7 @@ impl<'a> Object<'a> {
         let Some(first) = values.next() else {
             return;
         };
-        self.key(key);
+        self.bare_key(key);
         self.out.extend_from_slice(b"[\"");
         escape(self.out, first.as_bytes());
         for value in values {
@@ -95,13 +101,16 @@ impl<'a> Object<'a> {
         self.out.extend_from_slice(b"}\n");
     }
 
+    /// A name whose value is a string: its first quote is written too.
     fn key(&mut self, key: &'static str) {
-        if !std::mem::take(&mut self.open) {
-            self.out.push(b',');
-        }
-        self.out.push(b'"');
-        self.out.extend_from_slice(key.as_bytes());
-        self.out.extend_from_slice(b"\":");
+        let comma = usize::from(std::mem::take(&mut self.open));
+        let key = key.as_bytes().get(comma..).unwrap_or_default();
+        self.out.extend_from_slice(key);
+    }
+
+    /// A name whose value is no string.
+    fn bare_key(&mut self, key: &'static str) {
+        self.key(key.strip_suffix('"').unwrap_or(key));
     }
 }
 
@@ -128,8 +137,7 @@ fn cut(value: &[u8], most: usize) -> &[u8] {
 }
 
 fn escape(out: &mut Vec<u8>, bytes: &[u8]) {
-    // Without an early end the compiler looks at many bytes at once.
-    if bytes.iter().fold(true, |all, byte| all & plain(byte)) {
+    if are_plain(bytes) {
         out.extend_from_slice(bytes);
         return;
     }
@@ -155,8 +163,30 @@ fn escape(out: &mut Vec<u8>, bytes: &[u8]) {
     }
 }
 
-fn plain(byte: &u8) -> bool {
-    matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\')
+/// One in each byte of a word.
+const ONES: u64 = 0x0101_0101_0101_0101;
+/// The top bit of each byte of a word.
+const HIGHS: u64 = 0x8080_8080_8080_8080;
+
+/// Whether every byte is printable ASCII that JSON leaves as it is; eight are looked at together.
+fn are_plain(bytes: &[u8]) -> bool {
+    let (words, rest) = bytes.as_chunks::<8>();
+    let mut last = [b' '; 8];
+    for (slot, byte) in last.iter_mut().zip(rest) {
+        *slot = *byte;
+    }
+    let odd = |word: &[u8; 8]| odd_bytes(u64::from_le_bytes(*word));
+    words.iter().fold(odd(&last), |all, word| all | odd(word)) == 0
+}
+
+/// Not zero where a byte of the word is not plain.
+const fn odd_bytes(word: u64) -> u64 {
+    const fn is(word: u64, byte: u8) -> u64 {
+        let zero = word ^ (ONES * byte as u64);
+        zero.wrapping_sub(ONES) & !zero
+    }
+    let control = word.wrapping_sub(ONES * b' ' as u64) & !word;
+    (word | control | is(word, 0x7f) | is(word, b'"') | is(word, b'\\')) & HIGHS
 }
 
 fn unicode(out: &mut Vec<u8>, unit: u16) {
@@ -171,11 +201,18 @@ fn unicode(out: &mut Vec<u8>, unit: u16) {
     }
 }
 
-fn digits(out: &mut Vec<u8>, value: u64) {
-    if value >= 10 {
-        digits(out, value / 10);
+fn digits(out: &mut Vec<u8>, mut value: u64) {
+    let mut buffer = [0; 20];
+    let mut first = buffer.len();
+    for slot in buffer.iter_mut().rev() {
+        *slot = b'0' + (value % 10) as u8;
+        value /= 10;
+        first -= 1;
+        if value == 0 {
+            break;
+        }
     }
-    out.push(b'0' + (value % 10) as u8);
+    out.extend_from_slice(buffer.get(first..).unwrap_or_default());
 }
 
 #[cfg(test)]
@@ -201,15 +238,21 @@ mod tests {
             text in any::<String>(),
         ) {
             let value = written(|object| {
-                object.text("bytes", &bytes, usize::MAX);
-                object.text("text", text.as_bytes(), usize::MAX);
-                object.list("list", [text.as_str(), ""]);
+                object.text(key!("bytes"), &bytes, usize::MAX);
+                object.text(key!("text"), text.as_bytes(), usize::MAX);
+                object.list(key!("list"), [text.as_str(), ""]);
             });
             let lossy = String::from_utf8_lossy(&bytes);
             prop_assert_eq!(&value["bytes"], &*lossy);
             prop_assert_eq!(&value["text"], &*text);
             prop_assert_eq!(&value["list"][0], &*text);
             prop_assert_eq!(&value["list"][1], "");
+        }
+
+        #[test]
+        fn plain_is_what_needs_no_escape(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
+            let plain = |byte: &u8| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\');
+            prop_assert_eq!(are_plain(&bytes), bytes.iter().all(plain));
         }
 
         #[test]
@@ -223,9 +266,9 @@ mod tests {
         #[test]
         fn numbers_read_back(unsigned in any::<u64>(), signed in any::<i64>()) {
             let value = written(|object| {
-                object.number("u", unsigned);
-                object.signed("i", signed);
-                object.millis("ms", Duration::from_micros(unsigned));
+                object.number(key!("u"), unsigned);
+                object.signed(key!("i"), signed);
+                object.millis(key!("ms"), Duration::from_micros(unsigned));
             });
             prop_assert_eq!(value["u"].as_u64(), Some(unsigned));
             prop_assert_eq!(value["i"].as_i64(), Some(signed));
@@ -236,7 +279,7 @@ mod tests {
 
     #[test]
     fn an_empty_object_and_an_empty_list() {
-        let value = written(|object| object.list("none", []));
+        let value = written(|object| object.list(key!("none"), []));
         assert_eq!(value, serde_json::json!({}));
     }
 

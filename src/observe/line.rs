@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use super::clock::{Rfc3339, Timestamp};
-use super::json::Object;
+use super::json::{Object, key};
 use crate::protocol::{Outcome, Step, Steps};
 
 /// The most bytes of each text from traffic.
@@ -132,50 +132,75 @@ impl Line<'_> {
     /// Appends the line as one JSON object and a line feed.
     pub fn append(&self, out: &mut Vec<u8>, spelled: &mut Rfc3339) {
         let mut line = Object::new(out);
-        line.plain("ts", |out| spelled.append(out, self.ts));
-        text(&mut line, "request_id", self.request_id, most::REQUEST_ID);
-        word(&mut line, "client_ip", self.client_ip);
-        word(&mut line, "listener", self.listener);
-        word(&mut line, "protocol", self.protocol);
-        text(&mut line, "method", self.method, most::METHOD);
-        text(&mut line, "host", self.host.map(without_user), most::HOST);
-        text(&mut line, "path", self.path.map(without_query), most::PATH);
-        word(&mut line, "endpoint", self.endpoint);
-        word(&mut line, "contract", self.contract);
-        word(&mut line, "caller", self.caller);
-        bytes(&mut line, "rpc_method", self.rpc_method, most::RPC_METHOD);
+        line.plain(key!("ts"), |out| spelled.append(out, self.ts));
+        text(
+            &mut line,
+            key!("request_id"),
+            self.request_id,
+            most::REQUEST_ID,
+        );
+        word(&mut line, key!("client_ip"), self.client_ip);
+        word(&mut line, key!("listener"), self.listener);
+        word(&mut line, key!("protocol"), self.protocol);
+        text(&mut line, key!("method"), self.method, most::METHOD);
+        text(
+            &mut line,
+            key!("host"),
+            self.host.map(without_user),
+            most::HOST,
+        );
+        text(
+            &mut line,
+            key!("path"),
+            self.path.map(without_query),
+            most::PATH,
+        );
+        word(&mut line, key!("endpoint"), self.endpoint);
+        word(&mut line, key!("contract"), self.contract);
+        word(&mut line, key!("caller"), self.caller);
+        bytes(
+            &mut line,
+            key!("rpc_method"),
+            self.rpc_method,
+            most::RPC_METHOD,
+        );
         let rpc_id = self.rpc_id.map(without_quotes);
-        bytes(&mut line, "rpc_id", rpc_id, most::RPC_ID);
-        bytes(&mut line, "skill", self.skill, most::SKILL);
-        line.list("normalized", self.normalized.iter().copied());
+        bytes(&mut line, key!("rpc_id"), rpc_id, most::RPC_ID);
+        bytes(&mut line, key!("skill"), self.skill, most::SKILL);
+        line.list(key!("normalized"), self.normalized.iter().copied());
         if let Some(status) = self.status {
-            line.number("status", u64::from(status));
+            line.number(key!("status"), u64::from(status));
         }
         if let Some(code) = self.rpc_code {
-            line.signed("rpc_code", code);
+            line.signed(key!("rpc_code"), code);
         }
-        word(&mut line, "outcome", Some(self.outcome.label()));
-        word(&mut line, "error_id", self.error_id);
-        word(&mut line, "quota", self.quota);
+        word(&mut line, key!("outcome"), Some(self.outcome.label()));
+        word(&mut line, key!("error_id"), self.error_id);
+        word(&mut line, key!("quota"), self.quota);
         if let Some(wait) = self.retry_after_ms {
-            line.number("retry_after_ms", wait);
+            line.number(key!("retry_after_ms"), wait);
         }
         let steps = Step::ALL.into_iter();
         let reported = steps.filter(|step| self.reported.contains(*step));
-        line.list("reported", reported.map(Step::name));
+        line.list(key!("reported"), reported.map(Step::name));
         if self.stripped_query {
-            line.flag("stripped_query");
+            line.flag(key!("stripped_query"));
         }
-        text(&mut line, "why", self.why, most::WHY);
-        word(&mut line, "upstream", self.upstream);
-        line.number("bytes_in", self.bytes_in);
-        line.number("bytes_out", self.bytes_out);
-        line.millis("duration_ms", self.duration);
+        text(&mut line, key!("why"), self.why, most::WHY);
+        word(&mut line, key!("upstream"), self.upstream);
+        line.number(key!("bytes_in"), self.bytes_in);
+        line.number(key!("bytes_out"), self.bytes_out);
+        line.millis(key!("duration_ms"), self.duration);
         if let Some(duration) = self.upstream_duration {
-            line.millis("upstream_ms", duration);
+            line.millis(key!("upstream_ms"), duration);
         }
-        bytes(&mut line, "user_agent", self.user_agent, most::USER_AGENT);
-        line.number("generation", self.generation);
+        bytes(
+            &mut line,
+            key!("user_agent"),
+            self.user_agent,
+            most::USER_AGENT,
+        );
+        line.number(key!("generation"), self.generation);
         line.close();
     }
 }

@@ -197,7 +197,7 @@ impl Once {
 
 impl<'b> Members<'b> {
     fn read(body: &'b [u8]) -> Result<Self, Refusal> {
-        let text = std::str::from_utf8(body).map_err(|_| Refusal::ParseError)?;
+        let text = simdutf8::basic::from_utf8(body).map_err(|_| Refusal::ParseError)?;
         let mut scanner = Scanner::new(text);
         let mut members = Self::default();
         let first = scanner.peek().map_err(|_| Refusal::ParseError)?;
@@ -338,7 +338,7 @@ fn object_or_skip<'b>(
 }
 
 fn skip(scanner: &mut Scanner<'_>) -> Scan<()> {
-    scanner.value().map(|_| ())
+    scanner.pass()
 }
 
 const fn refused(flaw: Flaw, id: Id<'_>) -> Unreadable<'_> {

@@ -130,15 +130,40 @@ impl<'a> Scanner<'a> {
     pub fn value(&mut self) -> Scan<Raw<'a>> {
         self.white_space();
         let start = self.at;
+        self.pass()?;
+        self.slice(start, self.at)
+    }
+
+    /// Reads past one whole value of any kind.
+    ///
+    /// # Errors
+    /// Malformed or nested too deep.
+    #[inline]
+    pub fn pass(&mut self) -> Scan<()> {
+        match self.peek()? {
+            b'{' | b'[' => self.container(),
+            first => self.scalar(first),
+        }
+    }
+
+    #[inline]
+    fn scalar(&mut self, first: u8) -> Scan<()> {
+        match first {
+            b'"' => self.string().map(|_| ()),
+            b't' => self.literal(b"true"),
+            b'f' => self.literal(b"false"),
+            b'n' => self.literal(b"null"),
+            _ => self.number(),
+        }
+    }
+
+    fn container(&mut self) -> Scan<()> {
         // One bit for each container opened here: 1 for an object, 0 for an array.
         let mut objects: u128 = 0;
         let outer = self.depth;
         loop {
             // A value is due.
             match self.peek()? {
-                b'"' => {
-                    self.string()?;
-                }
                 b'{' => {
                     self.enter()?;
                     objects = objects << 1 | 1;
@@ -154,21 +179,18 @@ impl<'a> Scanner<'a> {
                         continue;
                     }
                 }
-                b't' => self.literal(b"true")?,
-                b'f' => self.literal(b"false")?,
-                b'n' => self.literal(b"null")?,
-                _ => self.number()?,
+                first => self.scalar(first)?,
             }
             // A value, or an empty container's opening, is done: what follows it?
             loop {
-                if self.depth == outer {
-                    return self.slice(start, self.at);
-                }
                 let in_object = objects & 1 == 1;
                 match (self.peek()?, in_object) {
                     (b'}', true) | (b']', false) => {
                         self.close()?;
                         objects >>= 1;
+                        if self.depth == outer {
+                            return Ok(());
+                        }
                     }
                     (b',', true) => {
                         self.at += 1;
@@ -239,22 +261,29 @@ impl<'a> Scanner<'a> {
     }
 
     /// Reads the string that starts here, quotes included. Whether it has an escape.
+    #[inline]
     fn string(&mut self) -> Scan<bool> {
-        let mut is_escaped = false;
-        self.at += 1;
+        self.at = plain_until(self.bytes, self.at + 1);
+        if self.here() == Some(b'"') {
+            self.at += 1;
+            return Ok(false);
+        }
+        self.escaped_string()
+    }
+
+    /// Goes on in a string at what is neither plain nor its end.
+    #[cold]
+    fn escaped_string(&mut self) -> Scan<bool> {
         loop {
-            self.at = plain_until(self.bytes, self.at);
             match self.here().ok_or(Malformed)? {
                 b'"' => {
                     self.at += 1;
-                    return Ok(is_escaped);
+                    return Ok(true);
                 }
-                b'\\' => {
-                    is_escaped = true;
-                    self.escape()?;
-                }
+                b'\\' => self.escape()?,
                 _ => return Err(Malformed),
             }
+            self.at = plain_until(self.bytes, self.at);
         }
     }
 
@@ -334,9 +363,13 @@ const fn zero_bytes(word: u64) -> u64 {
 }
 
 /// Where the next quote, backslash or control byte stands from `at` on; the end if there is none.
-fn plain_until(bytes: &[u8], mut at: usize) -> usize {
-    while let Some((chunk, _)) = bytes.get(at..).and_then(<[u8]>::split_first_chunk::<8>) {
-        let word = u64::from_le_bytes(*chunk);
+#[inline]
+fn plain_until(bytes: &[u8], at: usize) -> usize {
+    let rest = bytes.get(at..).unwrap_or_default();
+    let (words, rest) = rest.as_chunks::<8>();
+    let mut at = at;
+    for word in words {
+        let word = u64::from_le_bytes(*word);
         let control = word.wrapping_sub(ONES * 0x20) & !word & HIGHS;
         let stop = control
             | zero_bytes(word ^ (ONES * b'"' as u64))
@@ -346,7 +379,6 @@ fn plain_until(bytes: &[u8], mut at: usize) -> usize {
         }
         at += 8;
     }
-    let rest = bytes.get(at..).unwrap_or_default();
     let plain = |byte: &&u8| **byte >= 0x20 && **byte != b'"' && **byte != b'\\';
     at + rest.iter().take_while(plain).count()
 }

@@ -5,7 +5,7 @@
 //! supplied value is never edited, reordered or joined, and the query never counts. An admitted
 //! request is judged without allocating.
 
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::protocol::headers::{A2A_EXTENSIONS, A2A_VERSION, Supplied, VersionLines};
 use crate::protocol::refusal::Refusal;
@@ -58,35 +58,46 @@ impl<'c> Activation<'c> {
         self.activated
     }
 
-    /// Writes what is absent, and trims optional whitespace around what was supplied. Call it
-    /// after hop-by-hop removal.
+    /// Tells the lines of the two headers that go out: what is absent is filled in, what was
+    /// supplied stands as it came, without white space around it.
+    pub fn lines(&self, supplied: &HeaderMap, tell: &mut impl FnMut(&HeaderName, &HeaderValue)) {
+        let version = (self.fills_version).then(|| self.contract.a2a_version.value());
+        lines(&A2A_VERSION, version, supplied, tell);
+        let extension = (self.fills_extensions).then(|| self.contract.extension.value());
+        lines(&A2A_EXTENSIONS, extension, supplied, tell);
+    }
+
+    /// Makes a request's headers those that go out: [`Activation::lines`] in place of what was
+    /// supplied.
     pub fn apply(&self, headers: &mut HeaderMap) {
-        if self.fills_version {
-            let value = self.contract.a2a_version.value().clone();
-            headers.insert(A2A_VERSION, value);
-        } else {
-            trim_lines(headers, &A2A_VERSION);
-        }
-        if self.fills_extensions {
-            let value = self.contract.extension.value().clone();
-            headers.insert(A2A_EXTENSIONS, value);
-        } else {
-            trim_lines(headers, &A2A_EXTENSIONS);
+        let mut out = Vec::new();
+        self.lines(headers, &mut |name: &HeaderName, value: &HeaderValue| {
+            out.push((name.clone(), value.clone()));
+        });
+        headers.remove(A2A_VERSION);
+        headers.remove(A2A_EXTENSIONS);
+        for (name, value) in out {
+            headers.append(name, value);
         }
     }
 }
 
-/// HTTP/1.1 parsers trim values; HTTP/2 does not.
-fn trim_lines(headers: &mut HeaderMap, name: &http::HeaderName) {
-    let http::header::Entry::Occupied(mut lines) = headers.entry(name) else {
-        return;
-    };
-    for value in lines.iter_mut() {
+fn lines(
+    name: &HeaderName,
+    filled: Option<&HeaderValue>,
+    supplied: &HeaderMap,
+    tell: &mut impl FnMut(&HeaderName, &HeaderValue),
+) {
+    if let Some(value) = filled {
+        return tell(name, value);
+    }
+    for value in supplied.get_all(name) {
         let trimmed = trim(value.as_bytes());
-        if trimmed.len() != value.len()
-            && let Ok(trimmed) = http::HeaderValue::from_bytes(trimmed)
-        {
-            *value = trimmed;
+        // HTTP/1.1 parsers trim values; HTTP/2 does not.
+        if trimmed.len() == value.len() {
+            tell(name, value);
+        } else if let Ok(trimmed) = HeaderValue::from_bytes(trimmed) {
+            tell(name, &trimmed);
         }
     }
 }

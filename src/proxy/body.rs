@@ -27,6 +27,10 @@ pub struct Body {
 }
 
 #[derive(Debug)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "the larger variant is the common one, and stays where it is made"
+)]
 enum Source {
     /// Whole, made here; empty once taken.
     Made(Bytes),

@@ -4,16 +4,17 @@
 //! framing is made anew, only absent A2A headers are filled in, and what identifies the client is
 //! rebuilt rather than believed. Query parameters named like the A2A headers do not travel.
 
-use bytes::Bytes;
+use std::borrow::Cow;
+
+use http::Method;
 use http::header::{HOST, HeaderMap, HeaderName, HeaderValue};
-use http::{Method, Request, Uri};
 
 use super::hop;
-use crate::protocol::headers::LOOK_ALIKES;
+use crate::protocol::headers::{A2A_EXTENSIONS, A2A_VERSION, LOOK_ALIKES};
 use crate::protocol::judge::Activation;
 use crate::protocol::query;
 use crate::state::connection::Connection;
-use crate::upstream::{Fault, Outgoing, Upstream};
+use crate::upstream::{Fields, Upstream};
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
@@ -35,80 +36,128 @@ pub(super) enum Place<'p> {
 #[derive(Debug)]
 pub(super) struct Head<'r> {
     /// The method.
-    pub(super) method: Method,
-    /// The caller's headers, taken over.
-    pub(super) headers: HeaderMap,
+    pub(super) method: &'r Method,
+    /// The caller's headers.
+    pub(super) headers: &'r HeaderMap,
     /// Where it goes.
     pub(super) place: Place<'r>,
     /// The query as received.
     pub(super) query: Option<&'r str>,
-    /// The request's id.
-    pub(super) request_id: HeaderValue,
     /// The headers to fill in; none for what the policy does not apply to.
     pub(super) activation: Option<Activation<'r>>,
 }
 
-/// A request ready to be sent, and whether the query lost something.
+/// Where a request goes on the upstream.
 #[derive(Debug)]
-pub(super) struct Prepared {
-    /// The request.
-    pub(super) request: Request<Outgoing>,
-    /// Whether query parameters were stripped.
-    pub(super) stripped_query: bool,
+pub(super) struct Target<'r> {
+    /// Path and query.
+    pub(super) text: Cow<'r, str>,
+    /// Whether the query lost parameters.
+    pub(super) is_stripped: bool,
 }
 
-/// Builds the outgoing request.
-///
-/// # Errors
-/// When the target is no URI, which a request that was routed cannot cause.
-pub(super) fn prepare(
-    head: Head<'_>,
-    body: Bytes,
-    client: &Connection,
-    upstream: &Upstream,
-) -> Result<Prepared, Fault> {
+/// The target that the upstream is asked for.
+pub(super) fn target<'r>(head: &Head<'r>, upstream: &'r Upstream) -> Target<'r> {
     let stripped = head.query.and_then(query::strip);
-    let stripped_query = stripped.is_some();
+    let is_stripped = stripped.is_some();
     let query = stripped.as_deref().or(head.query);
-    let uri = target(upstream, head.place, query, stripped_query).map_err(Fault::unsendable)?;
-    let mut request = Request::new(Outgoing::new(body));
-    *request.method_mut() = head.method;
-    *request.uri_mut() = uri;
-    let mut headers = head.headers;
-    hop::strip(&mut headers, is_unwanted);
-    introduce(&mut headers, client, upstream);
-    headers.insert(X_REQUEST_ID, head.request_id);
-    if let Some(activation) = head.activation {
-        activation.apply(&mut headers);
-    }
-    for (name, value) in &upstream.headers {
-        headers.insert(name, value.clone());
-    }
-    *request.headers_mut() = headers;
-    Ok(Prepared {
-        request,
-        stripped_query,
-    })
-}
-
-fn target(
-    upstream: &Upstream,
-    place: Place<'_>,
-    query: Option<&str>,
-    stripped: bool,
-) -> Result<Uri, http::uri::InvalidUri> {
     // An emptied query loses its question mark; one that came empty keeps it.
-    let query = query.filter(|query| !(stripped && query.is_empty()));
-    let path = match (place, query) {
-        (Place::Below("" | "/"), None) => return Ok(upstream.uri.clone()),
-        (Place::Below(rest), _) => upstream.path_with(rest),
-        (Place::Root(path), _) => path.to_owned(),
+    let query = query.filter(|query| !(is_stripped && query.is_empty()));
+    let path = match head.place {
+        Place::Below(rest) => upstream.path_with(rest),
+        Place::Root(path) => Cow::Borrowed(path),
     };
     let text = match query {
         None => path,
-        Some(query) => format!("{path}?{query}"),
+        Some(query) => Cow::Owned(format!("{path}?{query}")),
     };
-    Uri::try_from(text)
+    Target { text, is_stripped }
+}
+
+/// The fields that the upstream receives: the caller's, but for what must not travel, then ours.
+#[derive(Debug)]
+pub(super) struct Outgoing<'r> {
+    head: &'r Head<'r>,
+    client: &'r Connection,
+    upstream: &'r Upstream,
+    request_id: &'r HeaderValue,
+    stay_here: Vec<HeaderName>,
+}
+
+impl<'r> Outgoing<'r> {
+    pub(super) fn new(
+        head: &'r Head<'r>,
+        client: &'r Connection,
+        upstream: &'r Upstream,
+        request_id: &'r HeaderValue,
+    ) -> Self {
+        Self {
+            head,
+            client,
+            upstream,
+            request_id,
+            stay_here: hop::listed(head.headers),
+        }
+    }
+
+    /// Whether a field of the caller's reaches the upstream as it came.
+    fn travels(&self, name: &HeaderName) -> bool {
+        let is_ours = *name == HOST
+            || *name == X_REQUEST_ID
+            || (self.head.activation.is_some() && is_judged(name));
+        let stays = hop::is_hop_by_hop(name.as_str()) || is_unwanted(name.as_str());
+        !is_ours && !stays && !self.stay_here.contains(name) && !self.is_operators(name)
+    }
+
+    /// Whether the operator sets this field: then nobody else does.
+    fn is_operators(&self, name: &HeaderName) -> bool {
+        self.upstream
+            .headers
+            .iter()
+            .any(|(theirs, _)| theirs == name)
+    }
+
+    /// Says who is asking. No proxy is trusted to have said it already.
+    fn introduce(
+        &self,
+        asked: Option<&HeaderValue>,
+        tell: &mut dyn FnMut(&HeaderName, &HeaderValue),
+    ) {
+        tell(&X_FORWARDED_FOR, &self.client.forwarded_for);
+        let scheme = HeaderValue::from_static(self.client.scheme);
+        tell(&X_FORWARDED_PROTO, &scheme);
+        if let Some(asked) = asked {
+            tell(&X_FORWARDED_HOST, asked);
+        }
+    }
+}
+
+impl Fields for Outgoing<'_> {
+    fn each(&self, tell: &mut dyn FnMut(&HeaderName, &HeaderValue)) {
+        let asked = self.head.headers.get_all(HOST).iter().next();
+        if !self.is_operators(&HOST) {
+            let host = asked.filter(|_| self.upstream.preserve_host);
+            tell(&HOST, host.unwrap_or(&self.upstream.authority));
+        }
+        for (name, value) in self.head.headers {
+            if self.travels(name) {
+                tell(name, value);
+            }
+        }
+        let mut ours = |name: &HeaderName, value: &HeaderValue| {
+            if !self.is_operators(name) {
+                tell(name, value);
+            }
+        };
+        self.introduce(asked, &mut ours);
+        ours(&X_REQUEST_ID, self.request_id);
+        if let Some(activation) = &self.head.activation {
+            activation.lines(self.head.headers, &mut ours);
+        }
+        for (name, value) in &self.upstream.headers {
+            tell(name, value);
+        }
+    }
 }
 
 /// Whether a field of the caller's must not reach the upstream: its framing and expectation are
@@ -122,15 +171,7 @@ fn is_unwanted(name: &str) -> bool {
         || LOOK_ALIKES.contains(&name)
 }
 
-/// Says who is asking whom. No proxy is trusted to have said it already.
-fn introduce(headers: &mut HeaderMap, client: &Connection, upstream: &Upstream) {
-    headers.insert(X_FORWARDED_FOR, client.forwarded_for.clone());
-    headers.insert(X_FORWARDED_PROTO, HeaderValue::from_static(client.scheme));
-    let asked = headers.insert(HOST, upstream.authority.clone());
-    if let Some(asked) = asked {
-        if upstream.preserve_host {
-            headers.insert(HOST, asked.clone());
-        }
-        headers.insert(X_FORWARDED_HOST, asked);
-    }
+/// Whether a field is one of the two that were judged.
+fn is_judged(name: &HeaderName) -> bool {
+    *name == A2A_VERSION || *name == A2A_EXTENSIONS
 }

@@ -9,7 +9,7 @@ use http::header::{CONNECTION, HeaderMap, HeaderName};
 use crate::protocol::headers::{A2A_EXTENSIONS, A2A_VERSION};
 
 /// Whether a field belongs to one connection by its name.
-fn is_hop_by_hop(name: &str) -> bool {
+pub(super) fn is_hop_by_hop(name: &str) -> bool {
     matches!(
         name,
         "connection"
@@ -40,7 +40,7 @@ pub(super) fn strip(headers: &mut HeaderMap, is_unwanted: impl Fn(&str) -> bool)
 }
 
 /// The names listed on any `Connection` line, but never ours and never mere options.
-fn listed(headers: &HeaderMap) -> Vec<HeaderName> {
+pub(super) fn listed(headers: &HeaderMap) -> Vec<HeaderName> {
     let mut names = Vec::new();
     for line in headers.get_all(CONNECTION) {
         for option in line.as_bytes().split(|byte| *byte == b',') {

@@ -13,18 +13,17 @@
 //! Whatever stops a request on the way goes to `respond`. Must never look inside the
 //! configuration, and never answer by itself.
 
-use std::convert::Infallible;
+use std::error::Error;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue};
 use http::{Method, Request, Response, Version, request};
-use hyper::body::Incoming;
-use tower::Service;
+use http_body::Body as HttpBody;
 
 use super::body::Body;
-use super::forward::{Head, Place, X_REQUEST_ID, prepare};
+use super::forward::{Head, Outgoing, Place, X_REQUEST_ID, target};
 use super::intake::{Allowance, Held, Unread, read};
 use super::record::Record;
 use super::reply::Passed;
@@ -36,35 +35,22 @@ use crate::protocol::refusal::Media;
 use crate::protocol::{Refusal, peek};
 use crate::state::connection::Connection;
 use crate::state::{Endpoint, Snapshot};
-use crate::upstream::{Fault, Reply, Upstream};
+use crate::upstream::{self, Fault, Reply, Upstream};
 
 /// Where agent cards are found below an endpoint and at a host's root (A2A 1.0 section 8.2; the
 /// second is the older name).
 const CARDS: [&str; 2] = ["/.well-known/agent-card.json", "/.well-known/agent.json"];
 
-/// The service for one connection.
-pub fn service(
-    worker: Rc<Worker>,
-    connection: Rc<Connection>,
-) -> impl Service<
-    Request<Incoming>,
-    Response = Response<Body>,
-    Error = Infallible,
-    Future = impl Future<Output = Result<Response<Body>, Infallible>>,
-> + Clone {
-    tower::service_fn(move |request| {
-        let worker = Rc::clone(&worker);
-        let connection = Rc::clone(&connection);
-        async move { Ok(handle(&worker, &connection, request).await) }
-    })
-}
-
 /// Serves one request.
-pub async fn handle(
+pub async fn handle<B>(
     worker: &Rc<Worker>,
     connection: &Rc<Connection>,
-    request: Request<Incoming>,
-) -> Response<Body> {
+    request: Request<B>,
+) -> Response<Body>
+where
+    B: HttpBody<Data = Bytes> + Unpin,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
     let snapshot = worker.snapshot();
     let (mut parts, body) = request.into_parts();
     if parts.version == Version::HTTP_2 {
@@ -80,14 +66,18 @@ pub async fn handle(
 }
 
 /// Routes one request and takes it as far as it goes.
-async fn pass<'s>(
+async fn pass<'s, B>(
     worker: &Worker,
     connection: &Connection,
     snapshot: &'s Snapshot,
     parts: request::Parts,
-    body: Incoming,
+    body: B,
     record: &mut Record,
-) -> Result<Passed<'s>, Stop> {
+) -> Result<Passed<'s>, Stop>
+where
+    B: HttpBody<Data = Bytes> + Unpin,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
     let request::Parts {
         method,
         uri,
@@ -103,7 +93,7 @@ async fn pass<'s>(
     };
     let framing = match version {
         Version::HTTP_2 => http2::framing(&head, snapshot.settings.limits.header_count)?,
-        _ => connection.next_framing(),
+        _ => connection.framing(),
     };
     let target = strict::inspect(&head, framing)?;
     let host = target.host.as_deref();
@@ -128,15 +118,14 @@ async fn pass<'s>(
             admit::load(snapshot.settings.limits.in_flight_requests, record)
                 .map_err(Stop::RelayFailed)?;
             let head = Head {
-                method,
-                headers,
+                method: &method,
+                headers: &headers,
                 place,
                 query,
-                request_id: record.request_id.clone(),
                 activation: None,
             };
             let upstream = &endpoint.first.upstream;
-            match send(worker, connection, upstream, head, Bytes::new(), record).await {
+            match send(worker, connection, upstream, &head, &Bytes::new(), record).await {
                 Ok(reply) => Ok(Passed {
                     reply,
                     activation: None,
@@ -199,12 +188,16 @@ struct Call<'s, 'r> {
 }
 
 impl<'s> Call<'s, '_> {
-    async fn serve(
+    async fn serve<B>(
         self,
         headers: HeaderMap,
-        body: Incoming,
+        body: B,
         record: &mut Record,
-    ) -> Result<Passed<'s>, Stop> {
+    ) -> Result<Passed<'s>, Stop>
+    where
+        B: HttpBody<Data = Bytes> + Unpin,
+        B::Error: Into<Box<dyn Error + Send + Sync>>,
+    {
         let endpoint = self.endpoint;
         let client = self.connection.client();
         if repeated(&self.snapshot.callers, &headers).is_some() {
@@ -237,15 +230,21 @@ impl<'s> Call<'s, '_> {
 
         let upstream = &endpoint.pin(pin).upstream;
         let head = Head {
-            method: Method::POST,
-            headers,
+            method: &Method::POST,
+            headers: &headers,
             place: self.place,
             query: self.query,
-            request_id: record.request_id.clone(),
             activation: Some(activation),
         };
-        let bytes = held.bytes.clone();
-        match send(self.worker, self.connection, upstream, head, bytes, record).await {
+        let sent = send(
+            self.worker,
+            self.connection,
+            upstream,
+            &head,
+            &held.bytes,
+            record,
+        );
+        match sent.await {
             Ok(reply) => Ok(Passed {
                 reply,
                 activation: Some(activation),
@@ -260,7 +259,11 @@ impl<'s> Call<'s, '_> {
     }
 
     /// Reads the body of a call that says it is JSON.
-    async fn body(&self, headers: &HeaderMap, body: Incoming) -> Result<Held, Stop> {
+    async fn body<B>(&self, headers: &HeaderMap, body: B) -> Result<Held, Stop>
+    where
+        B: HttpBody<Data = Bytes> + Unpin,
+        B::Error: Into<Box<dyn Error + Send + Sync>>,
+    {
         speaks_json(headers)
             .map_err(|media| Refused::unread(Refusal::ContentTypeNotSupported(media)))?;
         let limits = &self.snapshot.settings.limits;
@@ -285,30 +288,37 @@ impl<'s> Call<'s, '_> {
     }
 }
 
-/// Sends a prepared request and waits for the head of its answer.
+/// Sends a request and waits for the head of its answer.
 async fn send(
     worker: &Worker,
     connection: &Connection,
     upstream: &Arc<Upstream>,
-    head: Head<'_>,
-    body: Bytes,
+    head: &Head<'_>,
+    body: &Bytes,
     record: &mut Record,
 ) -> Result<Reply, Fault> {
-    let prepared = prepare(head, body, connection, upstream)?;
-    if prepared.stripped_query {
+    let target = target(head, upstream);
+    if target.is_stripped {
         record.stripped_query();
     }
     let since = record.forwarding();
+    let request_id = record.request_id.clone();
+    let request = upstream::Request {
+        method: head.method,
+        target: &target.text,
+        fields: &Outgoing::new(head, connection, upstream, &request_id),
+        body,
+    };
     let answer = match upstream.enter() {
         Ok(place) => {
             record.holds(place);
-            worker.pools.exchange(upstream, prepared.request).await
+            worker.pools.exchange(upstream, request, since).await
         }
         Err(fault) => Err(fault),
     };
     match answer {
         Ok(reply) => {
-            record.answered(since);
+            record.answered(reply.at.duration_since(since));
             Ok(reply)
         }
         Err(fault) => {

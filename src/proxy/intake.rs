@@ -4,6 +4,7 @@
 //! A body announced as too large is refused before a byte is read. Must never hold bytes that are
 //! not counted in the budget.
 
+use std::error::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -73,7 +74,7 @@ pub(super) enum Unread {
     /// All bodies together are too large.
     NoRoom,
     /// The client broke its framing, or went away.
-    Broken(hyper::Error),
+    Broken(Box<dyn Error + Send + Sync>),
     /// The client took its stream back without saying that anything is wrong.
     Cut,
 }
@@ -89,7 +90,8 @@ pub(super) async fn read<B>(
     allowance: Allowance,
 ) -> Result<Held, Unread>
 where
-    B: Body<Data = Bytes, Error = hyper::Error> + Unpin,
+    B: Body<Data = Bytes> + Unpin,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
     let announced = announced(headers);
     if announced.is_some_and(|length| length > allowance.body) {
@@ -119,14 +121,18 @@ async fn collect<B>(
     allowance: Allowance,
 ) -> Result<Bytes, Unread>
 where
-    B: Body<Data = Bytes, Error = hyper::Error> + Unpin,
+    B: Body<Data = Bytes> + Unpin,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
     let mut first: Option<Bytes> = None;
     let mut joined: Option<BytesMut> = None;
     let mut length = 0_u64;
     while let Some(frame) = body.frame().await {
         // Trailers are not forwarded: nothing was promised about them.
-        let Ok(piece) = frame.map_err(Unread::Broken)?.into_data() else {
+        let Ok(piece) = frame
+            .map_err(|error| Unread::Broken(error.into()))?
+            .into_data()
+        else {
             continue;
         };
         length = length.saturating_add(piece.len() as u64);
@@ -215,12 +221,12 @@ mod tests {
 
     impl Body for Pieces {
         type Data = Bytes;
-        type Error = hyper::Error;
+        type Error = std::io::Error;
 
         fn poll_frame(
             mut self: Pin<&mut Self>,
             _: &mut Context<'_>,
-        ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        ) -> Poll<Option<Result<Frame<Bytes>, std::io::Error>>> {
             match self.0.pop() {
                 Some(piece) => Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(piece))))),
                 None if self.1 => Poll::Pending,

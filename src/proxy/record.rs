@@ -223,9 +223,8 @@ impl Record {
         Instant::now()
     }
 
-    /// The upstream's response head came.
-    pub(super) fn answered(&mut self, since: Instant) {
-        let took = since.elapsed();
+    /// The upstream's response head came after so long.
+    pub(super) fn answered(&mut self, took: Duration) {
         self.upstream_took = Some(took);
         if let Some(endpoint) = &self.endpoint {
             endpoint.meters.answered(took);

@@ -33,7 +33,7 @@ pub(super) struct Passed<'s> {
 /// Passes an upstream's answer on.
 pub(super) fn relay(passed: Passed<'_>, mut record: Record) -> Response<Body> {
     let Passed {
-        reply: Reply { mut head, body },
+        reply: Reply { mut head, body, .. },
         activation,
         endpoint,
         upstream,

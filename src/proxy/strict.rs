@@ -110,6 +110,9 @@ fn framing_is_single(headers: &HeaderMap, framing: Framing) -> Result<(), Unfit>
     if framing.lengths > 1 {
         return Err(bad("more than one Content-Length"));
     }
+    if framing.is_uncertain {
+        return Err(bad("it cannot be told where the body ends"));
+    }
     Ok(())
 }
 

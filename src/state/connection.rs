@@ -3,8 +3,7 @@
 //! `listen` makes one for each accepted socket and enforces its deadlines; `proxy` reads it and
 //! says when a request begins and ends. It holds no socket and must never wait.
 
-use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::cell::Cell;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 
@@ -25,7 +24,7 @@ pub struct Connection {
     phase: Cell<Phase>,
     since: Cell<Instant>,
     in_flight: Cell<usize>,
-    framings: RefCell<VecDeque<Framing>>,
+    framing: Cell<Framing>,
 }
 
 /// What a connection is doing, which tells what deadline holds.
@@ -39,8 +38,7 @@ pub enum Phase {
     Idle,
 }
 
-/// How often a head names its body's framing. The HTTP parser resolves contradictions silently;
-/// these are the raw facts.
+/// What a head says of its body's framing: the raw facts, of which a map of fields shows half.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Framing {
     /// Lines named `Content-Length`.
@@ -51,6 +49,8 @@ pub struct Framing {
     pub has_bare_line_feed: bool,
     /// Whether the request line has a fragment, which the parser drops.
     pub has_fragment: bool,
+    /// Whether it cannot be told where the body ends, whatever the reason.
+    pub is_uncertain: bool,
 }
 
 impl Connection {
@@ -67,7 +67,7 @@ impl Connection {
             phase: Cell::new(Phase::Head),
             since: Cell::new(now),
             in_flight: Cell::new(0),
-            framings: RefCell::default(),
+            framing: Cell::default(),
         }
     }
 
@@ -117,28 +117,16 @@ impl Connection {
         }
     }
 
-    /// How the next head frames its body. Each request asks once, in the order they came; a head
-    /// that was not noted has no single framing.
+    /// How the head of the request being served frames its body.
     #[must_use]
-    pub fn next_framing(&self) -> Framing {
-        let next = self.framings.borrow_mut().pop_front();
-        next.unwrap_or(Framing::UNKNOWN)
+    pub fn framing(&self) -> Framing {
+        self.framing.get()
     }
 
-    /// Says how one more head frames its body.
-    pub fn note_framing(&self, framing: Framing) {
-        self.framings.borrow_mut().push_back(framing);
+    /// Says how the head of the request to be served next frames its body.
+    pub fn frames(&self, framing: Framing) {
+        self.framing.set(framing);
     }
-}
-
-impl Framing {
-    /// Refused like a contradiction.
-    const UNKNOWN: Self = Self {
-        lengths: 2,
-        encodings: 0,
-        has_bare_line_feed: false,
-        has_fragment: false,
-    };
 }
 
 fn canonical(address: IpAddr) -> IpAddr {

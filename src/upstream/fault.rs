@@ -6,7 +6,6 @@
 
 use std::error::Error;
 use std::fmt;
-use std::io;
 
 /// Something went wrong between the gateway and an upstream.
 #[derive(Debug)]
@@ -92,32 +91,6 @@ impl Fault {
         self.may_have_been_sent = true;
         self
     }
-
-    /// Tells hyper's errors apart.
-    pub(super) fn of_exchange(error: hyper::Error) -> Self {
-        let cause = if error.is_parse() || breaks_framing(&error) {
-            Cause::Invalid
-        } else {
-            Cause::Reset
-        };
-        Self::sent(cause).because(error)
-    }
-}
-
-/// Whether a body's chunks could not be read. Hyper tells it as an I/O error of a kind that no
-/// socket has.
-fn breaks_framing(error: &hyper::Error) -> bool {
-    let mut source = error.source();
-    while let Some(error) = source {
-        if let Some(error) = error.downcast_ref::<io::Error>() {
-            return matches!(
-                error.kind(),
-                io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData
-            );
-        }
-        source = error.source();
-    }
-    false
 }
 
 impl fmt::Display for Fault {

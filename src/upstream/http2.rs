@@ -17,15 +17,15 @@ use std::time::Duration;
 use bytes::Bytes;
 use h2::client::ResponseFuture;
 use h2::{Reason, RecvStream, SendStream};
-use http::header::{CONTENT_LENGTH, HOST};
-use http::{Method, Request, Response, StatusCode, Uri, Version, response};
+use http::header::{CONTENT_LENGTH, HOST, HeaderMap, HeaderValue};
+use http::{Method, Response, StatusCode, Uri, Version};
 use http_body::{Body as HttpBody, Frame, SizeHint};
-use http_body_util::BodyExt;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::fault::{Cause, Fault};
-use super::silence::Silence;
-use super::{Outgoing, Upstream};
+use super::reply::Reply;
+use super::{Request, Upstream};
+use crate::wire::Timer;
 use pool::Lease;
 pub(super) use pool::Pools;
 
@@ -39,15 +39,14 @@ const ATTEMPTS: usize = 4;
 pub(super) async fn exchange(
     pools: &Pools,
     upstream: &Arc<Upstream>,
-    request: Request<Outgoing>,
-) -> Result<(response::Parts, Body), Fault> {
+    request: Request<'_>,
+) -> Result<Reply, Fault> {
     let pool = pools.of(upstream);
-    let (head, bytes) = translate(request).await?;
     let mut may_resend = true;
     let mut last = Fault::unsent(Cause::Reset);
     for _ in 0..ATTEMPTS {
         let lease = pool.lease(upstream).await?;
-        let (answer, sending) = match begin(&lease, head.clone(), bytes.clone()) {
+        let (answer, sending) = match begin(&lease, head(request)?, request.body) {
             Ok(begun) => begun,
             Err(error) if !error.is_io() && !error.is_go_away() => {
                 return Err(Fault::unsendable(error));
@@ -73,39 +72,47 @@ pub(super) async fn exchange(
     Err(last)
 }
 
-/// Spells a request as HTTP/2 does: the authority in its target, no `Host`.
-async fn translate(request: Request<Outgoing>) -> Result<(Request<()>, Bytes), Fault> {
-    let (mut head, mut body) = request.into_parts();
-    let bytes = match body.frame().await {
-        Some(Ok(frame)) => frame.into_data().unwrap_or_default(),
-        None => Bytes::new(),
-    };
-    let mut target = Uri::builder().scheme("http");
-    if let Some(host) = head.headers.remove(HOST) {
-        target = target.authority(host.as_bytes());
+/// Spells a request's head as HTTP/2 does: the authority in its target, no `Host`.
+fn head(request: Request<'_>) -> Result<http::Request<()>, Fault> {
+    let mut headers = HeaderMap::with_capacity(24);
+    let mut authority = None;
+    request.fields.each(&mut |name, value| {
+        if *name == HOST {
+            authority.get_or_insert_with(|| value.clone());
+        } else {
+            headers.append(name, value.clone());
+        }
+    });
+    let body = request.body;
+    if !body.is_empty() || *request.method == Method::POST {
+        headers.insert(CONTENT_LENGTH, body.len().into());
     }
-    if let Some(path) = head.uri.path_and_query() {
-        target = target.path_and_query(path.clone());
-    }
-    head.uri = target.build().map_err(Fault::unsendable)?;
-    head.version = Version::HTTP_2;
-    if !bytes.is_empty() || head.method == Method::POST {
-        head.headers.insert(CONTENT_LENGTH, bytes.len().into());
-    }
-    Ok((Request::from_parts(head, ()), bytes))
+    let authority = authority.unwrap_or_else(|| HeaderValue::from_static(""));
+    let target = Uri::builder()
+        .scheme("http")
+        .authority(authority.as_bytes())
+        .path_and_query(request.target)
+        .build()
+        .map_err(Fault::unsendable)?;
+    let mut head = http::Request::new(());
+    *head.method_mut() = request.method.clone();
+    *head.uri_mut() = target;
+    *head.version_mut() = Version::HTTP_2;
+    *head.headers_mut() = headers;
+    Ok(head)
 }
 
 /// Puts a request on a stream of its own. Nothing is sent where this fails.
 fn begin(
     lease: &Lease,
-    head: Request<()>,
-    bytes: Bytes,
+    head: http::Request<()>,
+    body: &Bytes,
 ) -> Result<(ResponseFuture, SendStream<Bytes>), h2::Error> {
     let mut sender = lease.sender();
-    let (answer, mut stream) = sender.send_request(head, bytes.is_empty())?;
-    if !bytes.is_empty() {
+    let (answer, mut stream) = sender.send_request(head, body.is_empty())?;
+    if !body.is_empty() {
         // What goes wrong from here on, the answer tells.
-        let _ = stream.send_data(bytes, true);
+        let _ = stream.send_data(body.clone(), true);
     }
     Ok((answer, stream))
 }
@@ -115,22 +122,28 @@ fn accept(
     sending: SendStream<Bytes>,
     lease: Lease,
     idle: Duration,
-) -> Result<(response::Parts, Body), Fault> {
+) -> Result<Reply, Fault> {
+    let at = Instant::now();
     let (head, incoming) = response.into_parts();
-    let lengths = head.headers.get_all(CONTENT_LENGTH).iter().count();
-    if head.status == StatusCode::SWITCHING_PROTOCOLS || lengths > 1 {
+    let mut lengths = head.headers.get_all(CONTENT_LENGTH).iter();
+    let length = lengths.next().and_then(|it| it.to_str().ok()?.parse().ok());
+    if head.status == StatusCode::SWITCHING_PROTOCOLS || lengths.next().is_some() {
         return Err(Fault::sent(Cause::Invalid));
     }
     let mut body = Body {
         incoming,
         sending,
         lease: Some(lease),
-        silence: Silence::new(idle),
+        left: length,
+        idle,
+        silent_since: None,
+        timer: Timer::default(),
     };
     if body.incoming.is_end_stream() {
         body.release();
     }
-    Ok((head, body))
+    let body = body.into();
+    Ok(Reply { head, body, at })
 }
 
 /// Whether the upstream has said that it did nothing with a request.
@@ -159,7 +172,12 @@ pub(super) struct Body {
     incoming: RecvStream,
     sending: SendStream<Bytes>,
     lease: Option<Lease>,
-    silence: Silence,
+    /// What is still to come, where that was announced.
+    left: Option<u64>,
+    idle: Duration,
+    /// Since when the upstream is silent, once it made us wait.
+    silent_since: Option<Instant>,
+    timer: Timer,
 }
 
 impl Body {
@@ -182,13 +200,18 @@ impl HttpBody for Body {
             return Poll::Ready(None);
         }
         let Poll::Ready(polled) = self.incoming.poll_data(context) else {
-            let fault = ready!(self.silence.poll(context));
+            let since = *self.silent_since.get_or_insert_with(Instant::now);
+            let due = since + self.idle;
+            ready!(self.timer.poll(due, context));
             self.release();
-            return Poll::Ready(Some(Err(fault)));
+            return Poll::Ready(Some(Err(Fault::sent(Cause::IdleTimeout))));
         };
         Poll::Ready(match polled {
             Some(Ok(bytes)) => {
-                self.silence.broken();
+                self.silent_since = None;
+                self.left = self
+                    .left
+                    .map(|left| left.saturating_sub(bytes.len() as u64));
                 // The upstream may send as much again: this much is on its way to the client.
                 let _ = self.incoming.flow_control().release_capacity(bytes.len());
                 if self.incoming.is_end_stream() {
@@ -216,7 +239,8 @@ impl HttpBody for Body {
         if self.is_end_stream() {
             SizeHint::with_exact(0)
         } else {
-            SizeHint::default()
+            self.left
+                .map_or_else(SizeHint::default, SizeHint::with_exact)
         }
     }
 }

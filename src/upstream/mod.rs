@@ -9,28 +9,26 @@
 mod connect;
 mod exchange;
 mod fault;
+mod http1;
 mod http2;
 mod pool;
 mod reply;
-mod silence;
 mod stream;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use http::Uri;
 use http::header::{HeaderName, HeaderValue};
 use prometheus_client::metrics::gauge::Gauge;
 use tokio::sync::Semaphore;
 
 pub use fault::{Cause, Fault};
+pub use http1::{Fields, Request};
 pub use pool::Pools;
 pub use reply::{Reply, ReplyBody};
-
-/// The body of every request that goes out: whole, because it was read before it was judged.
-pub type Outgoing = http_body_util::Full<bytes::Bytes>;
 
 /// One dealer's address and how it is spoken to. Made once per configuration of it; outlives
 /// reloads that leave it unchanged, and its connections with it.
@@ -45,8 +43,8 @@ pub struct Upstream {
     pub port: u16,
     /// The `Host` it is sent.
     pub authority: HeaderValue,
-    /// The request target of the URL's path alone, made once.
-    pub uri: Uri,
+    /// The URL's path as a request target.
+    target: Box<str>,
     /// The URL's path without a slash at the end; empty for `/`.
     path: Box<str>,
     /// Whether it is spoken to in HTTP/2.
@@ -133,10 +131,10 @@ impl Upstream {
     #[must_use]
     pub fn new(parts: Parts) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        let bare = if parts.trailing_slash || parts.path.is_empty() {
-            format!("{}/", parts.path)
+        let target = if parts.trailing_slash || parts.path.is_empty() {
+            format!("{}/", parts.path).into()
         } else {
-            parts.path.clone().into()
+            parts.path.clone()
         };
         Self {
             id: NEXT.fetch_add(1, Ordering::Relaxed),
@@ -144,8 +142,7 @@ impl Upstream {
             host: parts.host,
             port: parts.port,
             authority: parts.authority,
-            // A path that passed the configuration's check is a target.
-            uri: Uri::try_from(bare).unwrap_or_default(),
+            target,
             path: parts.path,
             http2: parts.http2,
             preserve_host: parts.preserve_host,
@@ -165,7 +162,7 @@ impl Upstream {
     /// A place for one more request; `None` where there is no limit.
     ///
     /// # Errors
-    /// `NoCapacity`: it carries as many as it may.
+    /// `Full`: it carries as many as it may.
     pub fn enter(self: &Arc<Self>) -> Result<Option<Place>, Fault> {
         let Some(most) = self.max_in_flight else {
             return Ok(None);
@@ -187,10 +184,10 @@ impl Upstream {
     /// The URL's path, followed by `rest`: what follows the endpoint's path, empty or beginning
     /// with `/`. A lone slash is nothing: an upstream that redirects it would lose the call.
     #[must_use]
-    pub fn path_with(&self, rest: &str) -> String {
+    pub fn path_with(&self, rest: &str) -> Cow<'_, str> {
         match rest {
-            "" | "/" => self.uri.path().to_owned(),
-            rest => format!("{}{rest}", self.path),
+            "" | "/" => Cow::Borrowed(&self.target),
+            rest => Cow::Owned(format!("{}{rest}", self.path)),
         }
     }
 }

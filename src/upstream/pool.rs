@@ -7,33 +7,29 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasherDefault, Hasher};
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use hyper::client::conn::http1::{self, SendRequest};
-use hyper_util::rt::TokioIo;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
-use tokio::task::AbortHandle;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout_at};
 
 use super::connect::connect;
 use super::fault::{Cause, Fault};
-use super::{Outgoing, Upstream, http2};
+use super::http1::Http1;
+use super::{Upstream, http2};
 
 /// How long a connection may live, so that a changed address is followed under steady load; up to
 /// a fifth is taken off at random, so that not all are renewed at once.
 const MAX_AGE: Duration = Duration::from_secs(300);
 
-/// How long a connection may take to settle after an answer before it is thrown away.
-const SETTLE: Duration = Duration::from_millis(250);
-
 /// All pools of one worker thread.
 #[derive(Debug, Default)]
 pub struct Pools {
     pub(super) http2: http2::Pools,
-    by_upstream: RefCell<HashMap<u64, Rc<Pool>>>,
+    by_upstream: RefCell<HashMap<u64, Rc<Pool>, BuildHasherDefault<ById>>>,
 }
 
 /// The idle connections of one worker to one upstream.
@@ -53,11 +49,8 @@ struct Idle {
 /// One open connection. Dropping it closes the socket at once.
 #[derive(Debug)]
 pub(super) struct Connection {
-    pub(super) sender: SendRequest<Outgoing>,
-    /// Whether it has carried an exchange before.
-    pub(super) is_reused: bool,
+    pub(super) http1: Http1,
     expires: Instant,
-    task: AbortHandle,
     state: Cell<State>,
     upstream: Arc<Upstream>,
     _permit: OwnedSemaphorePermit,
@@ -92,7 +85,6 @@ impl Drop for Connection {
             State::Active => self.upstream.meters.active.dec(),
             State::Idle => self.upstream.meters.idle.dec(),
         };
-        self.task.abort();
     }
 }
 
@@ -124,56 +116,42 @@ impl Pools {
             };
             pool.idle
                 .borrow_mut()
-                .retain(|kept| kept.is_usable(now, &upstream));
+                .retain_mut(|kept| kept.is_usable(now, &upstream));
             true
         });
     }
 }
 
 impl Idle {
-    fn is_usable(&self, now: Instant, upstream: &Upstream) -> bool {
-        !self.connection.sender.is_closed()
-            && now < self.connection.expires
+    fn is_usable(&mut self, now: Instant, upstream: &Upstream) -> bool {
+        now < self.connection.expires
             && now.duration_since(self.since) < upstream.timeouts.keep_alive
+            && self.connection.http1.is_quiet()
     }
 }
 
 impl Pool {
-    /// A connection that is ready for a request: idle, new, or handed over by an earlier request.
-    ///
-    /// # Errors
-    /// `NoCapacity`, `Unreachable` or `ConnectTimeout`; nothing was sent.
-    pub(super) async fn checkout(&self, upstream: &Arc<Upstream>) -> Result<Connection, Fault> {
-        if let Some(connection) = self.take_idle(upstream) {
-            return Ok(connection);
-        }
-        match Arc::clone(&upstream.permits).try_acquire_owned() {
-            Ok(permit) => open(upstream, permit).await,
-            Err(_) => self.wait(upstream).await,
-        }
-    }
-
-    /// A new connection, because an idle one turned out to be closed.
-    ///
-    /// # Errors
-    /// As [`Pool::checkout`].
-    pub(super) async fn renew(&self, upstream: &Arc<Upstream>) -> Result<Connection, Fault> {
-        match Arc::clone(&upstream.permits).try_acquire_owned() {
-            Ok(permit) => open(upstream, permit).await,
-            Err(_) => self.wait(upstream).await,
-        }
-    }
-
-    fn take_idle(&self, upstream: &Upstream) -> Option<Connection> {
-        let now = Instant::now();
+    /// An idle connection.
+    pub(super) fn take_idle(&self, upstream: &Upstream, now: Instant) -> Option<Connection> {
         let mut idle = self.idle.borrow_mut();
-        while let Some(kept) = idle.pop() {
-            if kept.is_usable(now, upstream) && kept.connection.sender.is_ready() {
+        while let Some(mut kept) = idle.pop() {
+            if kept.is_usable(now, upstream) {
                 kept.connection.enter(State::Active);
                 return Some(kept.connection);
             }
         }
         None
+    }
+
+    /// A new connection, or one handed over by an earlier request.
+    ///
+    /// # Errors
+    /// `NoCapacity`, `Unreachable` or `ConnectTimeout`; nothing was sent.
+    pub(super) async fn connect(&self, upstream: &Arc<Upstream>) -> Result<Connection, Fault> {
+        match Arc::clone(&upstream.permits).try_acquire_owned() {
+            Ok(permit) => open(upstream, permit).await,
+            Err(_) => self.wait(upstream).await,
+        }
     }
 
     async fn wait(&self, upstream: &Arc<Upstream>) -> Result<Connection, Fault> {
@@ -196,26 +174,10 @@ impl Pool {
     }
 
     /// Takes a connection back after its answer ended.
-    pub(super) fn give_back(self: &Rc<Self>, mut connection: Connection) {
-        connection.is_reused = true;
-        if connection.sender.is_closed() || Instant::now() >= connection.expires {
+    fn give_back(&self, mut connection: Connection, now: Instant) {
+        if now >= connection.expires {
             return;
         }
-        if connection.sender.is_ready() {
-            self.keep(connection);
-            return;
-        }
-        // The answer ended but the connection has not settled: its request may not be written out
-        // yet. Give it a moment, off the request's path.
-        let pool = Rc::clone(self);
-        tokio::task::spawn_local(async move {
-            if let Ok(Ok(())) = timeout(SETTLE, connection.sender.ready()).await {
-                pool.keep(connection);
-            }
-        });
-    }
-
-    fn keep(&self, mut connection: Connection) {
         while let Some(waiter) = self.waiters.borrow_mut().pop_front() {
             match waiter.send(connection) {
                 Ok(()) => return,
@@ -229,8 +191,43 @@ impl Pool {
         connection.enter(State::Idle);
         self.idle.borrow_mut().push(Idle {
             connection,
-            since: Instant::now(),
+            since: now,
         });
+    }
+}
+
+/// A connection that carries an exchange, with the pool it belongs to.
+#[derive(Debug)]
+pub(super) struct Held {
+    pub(super) pool: Rc<Pool>,
+    pub(super) connection: Connection,
+}
+
+impl Held {
+    /// The exchange has ended and left the connection usable.
+    pub(super) fn give_back(self, now: Instant) {
+        self.pool.give_back(self.connection, now);
+    }
+}
+
+/// Hashes an upstream's number, which is no stranger's.
+#[derive(Debug, Default)]
+struct ById(u64);
+
+impl Hasher for ById {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(self.0 ^ u64::from(*byte));
+        }
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        // A table takes its place from the lowest bits and its tag from the highest.
+        self.0 = number.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(32);
     }
 }
 
@@ -266,24 +263,10 @@ impl Drop for Waiting<'_> {
 
 async fn open(upstream: &Arc<Upstream>, permit: OwnedSemaphorePermit) -> Result<Connection, Fault> {
     let stream = connect(upstream).await?;
-    let handshake = http1::Builder::new()
-        .max_headers(256)
-        .max_buf_size(128 * 1024)
-        .handshake(TokioIo::new(stream))
-        .await;
-    let (sender, driver) =
-        handshake.map_err(|error| Fault::unsent(Cause::Unreachable).because(error))?;
-    let task = tokio::task::spawn_local(async move {
-        if let Err(error) = driver.await {
-            tracing::debug!(%error, "upstream connection ended");
-        }
-    });
     upstream.meters.active.inc();
     Ok(Connection {
-        sender,
-        is_reused: false,
+        http1: Http1::new(stream),
         expires: Instant::now() + lifetime(),
-        task: task.abort_handle(),
         state: Cell::new(State::Active),
         upstream: Arc::clone(upstream),
         _permit: permit,

@@ -6,9 +6,10 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http::response;
 use http_body::{Body, Frame, SizeHint};
+use tokio::time::Instant;
 
 use super::fault::Fault;
-use super::{exchange, http2};
+use super::{http1, http2};
 
 /// A response whose body is still to come.
 #[derive(Debug)]
@@ -17,6 +18,8 @@ pub struct Reply {
     pub head: response::Parts,
     /// The body.
     pub body: ReplyBody,
+    /// When the head came.
+    pub at: Instant,
 }
 
 /// The body of a response. Dropped before its end, it ends the exchange.
@@ -25,12 +28,12 @@ pub struct ReplyBody(Kind);
 
 #[derive(Debug)]
 enum Kind {
-    Http1(exchange::Body),
+    Http1(http1::Body),
     Http2(http2::Body),
 }
 
-impl From<exchange::Body> for ReplyBody {
-    fn from(body: exchange::Body) -> Self {
+impl From<http1::Body> for ReplyBody {
+    fn from(body: http1::Body) -> Self {
         Self(Kind::Http1(body))
     }
 }

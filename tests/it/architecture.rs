@@ -10,7 +10,9 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("protocol", &[]),
     ("config", &["protocol"]),
     ("limit", &["protocol", "config"]),
-    ("upstream", &["config"]),
+    ("http1", &[]),
+    ("wire", &[]),
+    ("upstream", &["config", "http1", "wire"]),
     ("observe", &["protocol"]),
     (
         "state",
@@ -20,7 +22,10 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         "proxy",
         &["protocol", "limit", "upstream", "state", "observe"],
     ),
-    ("listen", &["protocol", "config", "state", "observe"]),
+    (
+        "listen",
+        &["protocol", "config", "http1", "wire", "state", "observe"],
+    ),
     ("admin", &["config", "state", "observe"]),
     ("demo", &["protocol", "config", "app"]),
     (

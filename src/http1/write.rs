@@ -1,0 +1,118 @@
+//! Decides how heads and chunks are written: names in lower case, one space, CR LF.
+//!
+//! Appends to a buffer and nothing else. Must never be given a value that was not checked to be one:
+//! `HeaderName`, `HeaderValue`, `Method` and a parsed target are.
+
+use http::{HeaderName, HeaderValue, Method, StatusCode};
+
+/// `POST /a2a HTTP/1.1`.
+pub fn request_line(out: &mut Vec<u8>, method: &Method, target: &str) {
+    out.extend_from_slice(method.as_str().as_bytes());
+    out.push(b' ');
+    out.extend_from_slice(target.as_bytes());
+    out.extend_from_slice(b" HTTP/1.1\r\n");
+}
+
+/// `HTTP/1.1 200 OK`. A status without a common reason has none.
+pub fn status_line(out: &mut Vec<u8>, status: StatusCode) {
+    if status == StatusCode::OK {
+        out.extend_from_slice(b"HTTP/1.1 200 OK\r\n");
+        return;
+    }
+    out.extend_from_slice(b"HTTP/1.1 ");
+    out.extend_from_slice(status.as_str().as_bytes());
+    out.push(b' ');
+    let reason = status.canonical_reason().unwrap_or_default();
+    out.extend_from_slice(reason.as_bytes());
+    out.extend_from_slice(b"\r\n");
+}
+
+/// One header line.
+pub fn field(out: &mut Vec<u8>, name: &HeaderName, value: &HeaderValue) {
+    let name = name.as_str().as_bytes();
+    let value = value.as_bytes();
+    out.reserve(name.len() + value.len() + 4);
+    out.extend_from_slice(name);
+    out.extend_from_slice(b": ");
+    out.extend_from_slice(value);
+    out.extend_from_slice(b"\r\n");
+}
+
+/// A number in decimal digits.
+pub fn digits(out: &mut Vec<u8>, number: u64) {
+    let mut buffer = [0; 20];
+    let mut at = buffer.len();
+    let mut left = number;
+    while let Some(slot) = at.checked_sub(1).and_then(|before| buffer.get_mut(before)) {
+        *slot = b'0' + (left % 10) as u8;
+        at -= 1;
+        left /= 10;
+        if left == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(buffer.get(at..).unwrap_or_default());
+}
+
+/// What stands before a chunk of so many bytes; one of 0 bytes would end the body.
+pub fn chunk_start(out: &mut Vec<u8>, bytes: usize) {
+    let mut started = false;
+    for place in (0..16).rev() {
+        let digit = bytes >> (4 * place) & 0xf;
+        started |= digit != 0;
+        if started {
+            let digit = digit as u8;
+            out.push(if digit < 10 {
+                b'0' + digit
+            } else {
+                b'A' - 10 + digit
+            });
+        }
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+/// What stands after the last chunk.
+pub fn chunk_end(out: &mut Vec<u8>) {
+    out.extend_from_slice(b"0\r\n\r\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(write: impl FnOnce(&mut Vec<u8>)) -> String {
+        let mut out = Vec::new();
+        write(&mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn lines_are_written_as_the_specification_has_them() {
+        let line = written(|out| request_line(out, &Method::POST, "/a2a?x=1"));
+        assert_eq!(line, "POST /a2a?x=1 HTTP/1.1\r\n");
+        for (status, line) in [
+            (200, "HTTP/1.1 200 OK\r\n"),
+            (429, "HTTP/1.1 429 Too Many Requests\r\n"),
+            (799, "HTTP/1.1 799 \r\n"),
+        ] {
+            let status = StatusCode::from_u16(status).unwrap();
+            assert_eq!(written(|out| status_line(out, status)), line);
+        }
+        let name = HeaderName::from_static("x-name");
+        let value = HeaderValue::from_static("A value");
+        let line = written(|out| field(out, &name, &value));
+        assert_eq!(line, "x-name: A value\r\n");
+    }
+
+    #[test]
+    fn numbers_are_written_in_full() {
+        for number in [0, 7, 10, 1024, u64::MAX] {
+            assert_eq!(written(|out| digits(out, number)), number.to_string());
+        }
+        for size in [1, 15, 16, 4096, usize::MAX] {
+            let expected = format!("{size:X}\r\n");
+            assert_eq!(written(|out| chunk_start(out, size)), expected);
+        }
+    }
+}

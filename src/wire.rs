@@ -1,0 +1,245 @@
+//! A byte stream with what was received of it, and timers that are moved late.
+//!
+//! Both sides' connections stand on these. A connection that waits holds no buffer: what comes first
+//! is read on the stack and kept in memory of its size; only a message that is known to be longer
+//! gets room in advance. Must never know what the bytes mean.
+
+use std::future::Future;
+use std::io;
+use std::mem::MaybeUninit;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, Waker, ready};
+
+use bytes::{Buf, BytesMut};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
+use tokio::time::{Instant, Sleep, sleep_until};
+
+/// How much is read without room in advance, in bytes.
+const FIRST: usize = 16 * 1024;
+
+/// The most room that is made in advance, in bytes.
+const MOST: usize = 64 * 1024;
+
+/// A byte stream with what was received of it.
+#[derive(Debug)]
+pub struct Wire<T> {
+    stream: T,
+    /// What was received and not taken yet.
+    pub received: BytesMut,
+    /// How much room the next read gets; 0: what is on the stack.
+    room: usize,
+}
+
+impl<T: AsyncRead + AsyncWrite + Unpin> Wire<T> {
+    /// Takes a stream over.
+    pub fn new(stream: T) -> Self {
+        Self {
+            stream,
+            received: BytesMut::new(),
+            room: 0,
+        }
+    }
+
+    /// The stream itself.
+    pub fn stream(&mut self) -> &mut T {
+        &mut self.stream
+    }
+
+    /// Receives more bytes; 0: the other side sends no more.
+    ///
+    /// # Errors
+    /// The stream's.
+    pub fn poll_receive(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        if self.room > 0 {
+            return self.poll_into_room(context);
+        }
+        let mut on_stack = [const { MaybeUninit::<u8>::uninit() }; FIRST];
+        let mut buffer = ReadBuf::uninit(&mut on_stack);
+        ready!(Pin::new(&mut self.stream).poll_read(context, &mut buffer))?;
+        let bytes = buffer.filled();
+        if bytes.len() == FIRST {
+            self.room = MOST;
+        }
+        self.received.extend_from_slice(bytes);
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_into_room(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        if self.received.capacity() == self.received.len() {
+            self.received.reserve(self.room);
+        }
+        pin!(self.stream.read_buf(&mut self.received)).poll(context)
+    }
+
+    /// So many bytes of a message are still to come, over what was received: the next reads get
+    /// room for them, within a bound.
+    pub fn expect(&mut self, bytes: u64) {
+        self.room = usize::try_from(bytes).map_or(MOST, |bytes| bytes.min(MOST));
+        if self.room > 0 {
+            self.received.reserve(self.room);
+        }
+    }
+
+    /// A message has ended: what is not taken yet belongs to the next. Gives memory back.
+    pub fn rest(&mut self) {
+        self.room = 0;
+        if self.received.is_empty() {
+            self.received = BytesMut::new();
+        }
+    }
+
+    /// Whether the other side has neither sent anything nor gone, as far as the system has told:
+    /// asks nothing of it while nothing has happened.
+    pub fn is_quiet(&mut self) -> bool {
+        self.received.is_empty()
+            && self
+                .poll_receive(&mut Context::from_waker(Waker::noop()))
+                .is_pending()
+    }
+
+    /// Sends these two pieces, the first before the second, and takes what was sent away from them.
+    /// Ready when both are empty.
+    ///
+    /// # Errors
+    /// The stream's; `WriteZero` when it takes no more.
+    pub fn poll_send(
+        &mut self,
+        first: &mut impl Buf,
+        second: &mut impl Buf,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<()>> {
+        loop {
+            let stream = Pin::new(&mut self.stream);
+            let sent = match (first.has_remaining(), second.has_remaining()) {
+                (false, false) => return Poll::Ready(Ok(())),
+                (true, false) => ready!(stream.poll_write(context, first.chunk()))?,
+                (false, true) => ready!(stream.poll_write(context, second.chunk()))?,
+                (true, true) => {
+                    let pieces = [
+                        io::IoSlice::new(first.chunk()),
+                        io::IoSlice::new(second.chunk()),
+                    ];
+                    ready!(stream.poll_write_vectored(context, &pieces))?
+                }
+            };
+            if sent == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            let of_first = sent.min(first.remaining());
+            first.advance(of_first);
+            second.advance(sent - of_first);
+        }
+    }
+
+    /// Sees to it that what was sent leaves. Streams that encrypt may hold bytes back.
+    ///
+    /// # Errors
+    /// The stream's.
+    pub fn poll_flush(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    /// Tells the other side that nothing more will be sent.
+    ///
+    /// # Errors
+    /// The stream's.
+    pub fn poll_shutdown(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+/// A timer that is only moved when it fires before it is due, so that it costs next to nothing
+/// while bytes flow.
+#[derive(Debug, Default)]
+pub struct Timer(Option<Pin<Box<Sleep>>>);
+
+impl Timer {
+    /// Ready when it is `due`, whatever this timer was set to before.
+    pub fn poll(&mut self, due: Instant, context: &mut Context<'_>) -> Poll<()> {
+        let timer = self.0.get_or_insert_with(|| Box::pin(sleep_until(due)));
+        if due < timer.deadline() {
+            timer.as_mut().reset(due);
+        }
+        loop {
+            ready!(timer.as_mut().poll(context));
+            if timer.deadline() >= due {
+                return Poll::Ready(());
+            }
+            timer.as_mut().reset(due);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+    use std::future::poll_fn;
+    use std::time::Duration;
+    use tokio::io::{AsyncWriteExt, duplex};
+
+    #[tokio::test]
+    async fn receives_small_and_large_messages_whole() {
+        for size in [1, FIRST - 1, FIRST, FIRST + 1, 5 * MOST] {
+            let (mut client, server) = duplex(1 << 20);
+            let message: Vec<u8> = (0..size).map(|at| at as u8).collect();
+            client.write_all(&message).await.unwrap();
+            drop(client);
+            let mut wire = Wire::new(server);
+            while poll_fn(|context| wire.poll_receive(context)).await.unwrap() > 0 {}
+            assert_eq!(wire.received, message);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_wire_at_rest_holds_no_memory() {
+        let (mut client, server) = duplex(1 << 20);
+        let mut wire = Wire::new(server);
+        wire.expect(100_000);
+        client.write_all(&[1; 100]).await.unwrap();
+        poll_fn(|context| wire.poll_receive(context)).await.unwrap();
+        assert!(wire.received.capacity() >= MOST);
+        wire.received.clear();
+        wire.rest();
+        assert_eq!(wire.received.capacity(), 0);
+        assert!(wire.is_quiet());
+        client.write_all(b"x").await.unwrap();
+        assert!(!wire.is_quiet());
+        wire.received.clear();
+        drop(client);
+        assert!(!wire.is_quiet());
+    }
+
+    #[tokio::test]
+    async fn sends_both_pieces_in_order() {
+        let (mut client, server) = duplex(3);
+        let mut wire = Wire::new(server);
+        let (mut first, mut second) = (Bytes::from("head"), Bytes::from("body"));
+        let mut read = String::new();
+        let (sent, received) = tokio::join!(
+            async {
+                poll_fn(|context| wire.poll_send(&mut first, &mut second, context)).await?;
+                drop(wire);
+                io::Result::Ok(())
+            },
+            client.read_to_string(&mut read)
+        );
+        sent.unwrap();
+        received.unwrap();
+        assert_eq!(read, "headbody");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_timer_fires_when_it_is_due_and_not_when_it_was() {
+        for (set_first, due_in) in [(1, 5), (5, 2)] {
+            let start = Instant::now();
+            let mut timer = Timer::default();
+            let first = start + Duration::from_secs(set_first);
+            let mut nobody = Context::from_waker(Waker::noop());
+            assert!(timer.poll(first, &mut nobody).is_pending());
+            let due = start + Duration::from_secs(due_in);
+            poll_fn(|context| timer.poll(due, context)).await;
+            assert_eq!(Instant::now(), due);
+        }
+    }
+}
