@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use forecourt::app::{self, Gateway, Options, StartError};
+use forecourt::app::{self, Gateway, Inherited, Options, StartError};
 use forecourt::config;
 use forecourt::demo::{self, Screen};
 use tokio::signal::unix::{SignalKind, signal};
@@ -106,6 +106,14 @@ fn demo(once: bool) -> ExitCode {
 }
 
 fn run(file: PathBuf) -> ExitCode {
+    // Before there are threads: the environment is changed.
+    let inherited = match Inherited::from_env() {
+        Ok(inherited) => inherited,
+        Err(error) => {
+            eprintln!("cannot use the sockets that were passed to this process: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
     let options = Options::new(file);
     // The log's level and format stand in the file, so it is read once before the log is set up.
     let settings = match app::load(&options) {
@@ -133,7 +141,7 @@ fn run(file: PathBuf) -> ExitCode {
         .enable_all()
         .build();
     let served = match runtime {
-        Ok(runtime) => runtime.block_on(serve(options)),
+        Ok(runtime) => runtime.block_on(serve(options, inherited)),
         Err(error) => Err(StartError::Thread(error)),
     };
     let code = match served {
@@ -152,7 +160,7 @@ fn run(file: PathBuf) -> ExitCode {
 }
 
 /// Serves until told to stop: SIGHUP reloads, SIGTERM and SIGINT drain, a second one cuts.
-async fn serve(options: Options) -> Result<(), StartError> {
+async fn serve(options: Options, inherited: Inherited) -> Result<(), StartError> {
     let signals = || -> std::io::Result<_> {
         Ok((
             signal(SignalKind::hangup())?,
@@ -161,7 +169,7 @@ async fn serve(options: Options) -> Result<(), StartError> {
         ))
     };
     let (mut hangup, mut terminate, mut interrupt) = signals().map_err(StartError::Thread)?;
-    let gateway = Gateway::start(options)?;
+    let gateway = Gateway::start_with(options, inherited)?;
     loop {
         tokio::select! {
             _ = hangup.recv() => {

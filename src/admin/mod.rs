@@ -23,7 +23,6 @@ use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use http::Request;
@@ -39,30 +38,13 @@ use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::set_header::SetResponseHeaderLayer;
 
 use crate::observe::Timestamp;
-use crate::state::{Reloader, Shared};
+use crate::state::{Readiness, Reloader, Shared};
 
 /// How many connections the admin socket serves at once.
 const CONNECTIONS: usize = 64;
 
 /// How long a client of the admin socket may take for its request.
 const PATIENCE: Duration = Duration::from_secs(10);
-
-/// Whether new calls are welcome.
-#[derive(Debug, Default)]
-pub struct Readiness(AtomicBool);
-
-impl Readiness {
-    /// Whether new calls are welcome.
-    #[must_use]
-    pub fn is_ready(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    /// Says whether new calls are welcome.
-    pub fn set_ready(&self, ready: bool) {
-        self.0.store(ready, Ordering::Relaxed);
-    }
-}
 
 /// What the admin socket tells about and works on.
 #[derive(Clone, Debug)]

@@ -9,10 +9,10 @@ use tokio::runtime;
 use tokio::task::LocalSet;
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::admin::{self, Process, Readiness};
+use crate::admin::{self, Process};
 use crate::limit::SHARDS;
 use crate::listen::{Draining, Stage};
-use crate::state::{Reloader, Shared, watch};
+use crate::state::{Readiness, Reloader, Shared, watch};
 
 /// One shard of the limiter is looked through at each tick: all of them in 16 s.
 const TICK: Duration = Duration::from_millis(250);

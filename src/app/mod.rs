@@ -6,6 +6,7 @@
 //! whole gateway as a value: `main`, the demo and the tests start the same one.
 
 mod control;
+mod sockets;
 mod worker;
 
 use std::fmt;
@@ -14,17 +15,18 @@ use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::thread::{self, JoinHandle};
 
-use crate::admin::{Process, Readiness};
+use crate::admin::Process;
 use crate::config::{self, Format, Problems, Settings};
 use crate::limit::{Clock, Limiter, SystemClock};
-use crate::listen::{self, Drain, Stage};
+use crate::listen::{Drain, Stage};
 use crate::observe::{AccessLog, Destination, Metrics, SystemWallClock, WallClock, log};
 use crate::proxy::Budget;
 use crate::state::reload::{Environment, Reloaded, Reloader};
-use crate::state::{Rejected, Shared};
+use crate::state::{Readiness, Rejected, Shared};
+
+pub use sockets::Inherited;
 
 /// What a gateway is started from.
 #[derive(Clone)]
@@ -75,6 +77,15 @@ pub enum StartError {
         what: Box<str>,
         /// The system's reason.
         source: io::Error,
+    },
+    /// A service manager opened a socket that nothing in the configuration has the address of.
+    #[error(
+        "a socket at {address} was passed to this process, and no listener has this address: its \
+         clients would wait for ever"
+    )]
+    Unclaimed {
+        /// The address.
+        address: SocketAddr,
     },
     /// The access log cannot be opened.
     #[error("cannot open the access log: {0}")]
@@ -139,6 +150,14 @@ impl Gateway {
     /// # Errors
     /// Why it did not start; nothing is left running.
     pub fn start(options: Options) -> Result<Self, StartError> {
+        Self::start_with(options, Inherited::default())
+    }
+
+    /// The same on sockets that were opened before, where the configuration has their address.
+    ///
+    /// # Errors
+    /// As [`Gateway::start`]; also when a socket is left over.
+    pub fn start_with(options: Options, inherited: Inherited) -> Result<Self, StartError> {
         let (text, settings) = load(&options).map_err(StartError::Config)?;
         for warning in &settings.warnings {
             tracing::warn!("{warning}");
@@ -153,8 +172,8 @@ impl Gateway {
         });
 
         let workers = worker_count(&settings);
-        let bound = bind_all(&settings, workers, &shared)?;
-        let admin = bind_admin(&settings)?;
+        let bound = sockets::bind(&settings, workers, &shared, inherited)?;
+        let admin = bound.admin;
         let admin_address = admin.local_addr().map_err(StartError::Thread)?;
         tell_what_starts(&settings, &bound.addresses, admin_address, workers);
 
@@ -193,6 +212,7 @@ impl Gateway {
                 budget: Arc::clone(&budget),
                 pen: gateway.access.pen(),
                 wall: Arc::clone(&options.wall),
+                readiness: Arc::clone(&readiness),
                 acceptors,
                 draining: gateway.drain.subscribe(),
             };
@@ -320,57 +340,6 @@ fn destination(settings: &Settings) -> Destination {
         config::AccessLog::Off => Destination::Off,
         config::AccessLog::File(path) => Destination::File(path.clone()),
     }
-}
-
-struct Bound {
-    by_worker: Vec<Vec<worker::Listening>>,
-    addresses: Vec<(Box<str>, SocketAddr)>,
-}
-
-fn bind_all(settings: &Settings, workers: usize, shared: &Shared) -> Result<Bound, StartError> {
-    let open = Arc::new(AtomicUsize::new(0));
-    let mut by_worker: Vec<Vec<worker::Listening>> = (0..workers).map(|_| Vec::new()).collect();
-    let mut addresses = Vec::new();
-    for listener in &settings.listeners {
-        let failed = |source| StartError::Bind {
-            address: listener.address,
-            what: listener.name.clone(),
-            source,
-        };
-        let sockets = listen::bind(listener.address, workers).map_err(failed)?;
-        let meters = shared.metrics.listener(&listener.name);
-        let address = sockets
-            .first()
-            .ok_or_else(|| failed(io::ErrorKind::InvalidInput.into()))?
-            .local_addr()
-            .map_err(failed)?;
-        addresses.push((listener.name.clone(), address));
-        for (socket, acceptors) in sockets.into_iter().zip(&mut by_worker) {
-            acceptors.push(worker::Listening {
-                socket,
-                name: listener.name.clone(),
-                open: Arc::clone(&open),
-                meters: meters.clone(),
-            });
-        }
-    }
-    Ok(Bound {
-        by_worker,
-        addresses,
-    })
-}
-
-fn bind_admin(settings: &Settings) -> Result<std::net::TcpListener, StartError> {
-    let address = settings.admin.address;
-    let failed = |source| StartError::Bind {
-        address,
-        what: "admin".into(),
-        source,
-    };
-    // The admin port is never shared: two gateways behind one would answer for each other.
-    let listener = std::net::TcpListener::bind(address).map_err(failed)?;
-    listener.set_nonblocking(true).map_err(failed)?;
-    Ok(listener)
 }
 
 fn tell_what_starts(

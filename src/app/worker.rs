@@ -1,10 +1,8 @@
 //! Decides what one worker thread runs: its listeners, its requests, the sweeping of its pools.
 
 use std::error::Error;
-use std::net::TcpListener;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -14,12 +12,12 @@ use tokio::runtime;
 use tokio::task::LocalSet;
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::listen::{self, Acceptor, Draining, Handler, Limits, Stage};
-use crate::observe::{ListenerMeters, Pen, WallClock};
+use crate::listen::{self, Acceptor, Bound, Desk, Draining, Handler, Limits, Open, Stage};
+use crate::observe::{Pen, WallClock};
 use crate::proxy::worker::Parts;
 use crate::proxy::{self, Budget, Worker, ingress};
 use crate::state::connection::Connection;
-use crate::state::{Live, Shared};
+use crate::state::{self, Live, Readiness, Shared};
 
 /// How often idle upstream connections are looked through: often enough that one is closed well
 /// before an agent that keeps it for 5 s would close it.
@@ -32,16 +30,17 @@ pub(super) struct Belongings {
     pub(super) budget: Arc<Budget>,
     pub(super) pen: Pen,
     pub(super) wall: Arc<dyn WallClock>,
+    pub(super) readiness: Arc<Readiness>,
     pub(super) acceptors: Vec<Listening>,
     pub(super) draining: Draining,
 }
 
 /// One of the worker's listening sockets.
 pub(super) struct Listening {
-    pub(super) socket: TcpListener,
-    pub(super) name: Box<str>,
-    pub(super) open: Arc<AtomicUsize>,
-    pub(super) meters: ListenerMeters,
+    pub(super) bound: Bound,
+    pub(super) listener: state::Listener,
+    pub(super) open: Open,
+    pub(super) desk: Desk,
 }
 
 impl Belongings {
@@ -61,16 +60,16 @@ impl Belongings {
             budget: self.budget,
             pen: self.pen,
             wall: self.wall,
+            readiness: self.readiness,
         }));
         let sweeping = tokio::task::spawn_local(sweep(Rc::clone(&worker)));
         let mut serving = Vec::new();
         for listening in self.acceptors {
             let acceptor = Acceptor {
-                listener: listening.socket,
-                name: Rc::from(&*listening.name),
+                bound: listening.bound,
+                listener: Rc::new(listening.listener),
                 open: listening.open,
-                connections: listening.meters.connections,
-                refused: listening.meters.refused,
+                desk: listening.desk,
                 unreadable: worker.nowhere.clone(),
             };
             let live = self.live.clone();

@@ -9,6 +9,7 @@
 
 use std::path::Path;
 
+use ipnet::IpNet;
 use serde::{Serialize, Serializer};
 
 use crate::config::amount::{spell_duration, spell_size};
@@ -78,7 +79,33 @@ fn listener(listener: &Listener) -> (&str, Json) {
         ])
     });
     let address = listener.address.to_string();
-    let shown = object([("address", some(address)), ("tls", tls)]);
+    let front = &listener.front;
+    let networks = |all: &[IpNet]| Json::list(all.iter().map(ToString::to_string));
+    let proxy_protocol = front.proxy_protocol.as_ref();
+    let trusted = &front.trusted_proxies;
+    let shown = object([
+        ("address", some(address)),
+        ("tls", tls),
+        ("backlog", some(u32::from(listener.backlog))),
+        (
+            "health",
+            front.health.as_ref().and_then(|path| some(literal(path))),
+        ),
+        (
+            "proxy_protocol",
+            proxy_protocol.map(|peers| object([("trusted", Some(networks(peers)))])),
+        ),
+        (
+            "trusted_proxies",
+            (!trusted.is_empty()).then(|| networks(trusted)),
+        ),
+        (
+            "client_header",
+            (!trusted.is_empty())
+                .then(|| front.client_header.name())
+                .map(Json::from),
+        ),
+    ]);
     (&listener.name, shown)
 }
 

@@ -6,11 +6,13 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use ipnet::IpNet;
+
 use crate::config::amount::{NonZeroDuration, Rate, Size};
 use crate::config::per::Dimension;
 use crate::config::read::{At, Field, List};
 use crate::config::report::Span;
-use crate::config::settings::{Identify, Level, LogFormat, RateLimitHeaders, Secret};
+use crate::config::settings::{ClientHeader, Identify, Level, LogFormat, RateLimitHeaders, Secret};
 use crate::config::table::{Named, Table, Tables};
 use crate::config::web::{Host, Path, UpstreamUrl};
 use crate::config::word::{Filled, Integer, Name};
@@ -41,6 +43,16 @@ pub(crate) struct File {
 pub(crate) struct Listener {
     pub(crate) address: Field<SocketAddr>,
     pub(crate) tls: Option<Tls>,
+    pub(crate) backlog: Field<Integer<1, 65535>>,
+    pub(crate) health: Field<Path>,
+    pub(crate) proxy_protocol: Option<ProxyProtocol>,
+    pub(crate) trusted_proxies: Field<List<IpNet>>,
+    pub(crate) client_header: Field<ClientHeader>,
+}
+
+pub(crate) struct ProxyProtocol {
+    pub(crate) span: Option<Span>,
+    pub(crate) trusted: Field<List<IpNet>>,
 }
 
 pub(crate) struct Tls {
@@ -169,8 +181,28 @@ fn listener(mut table: Table<'_>) -> Listener {
         tls.finish();
         read
     });
+    let proxy_protocol = table
+        .table("proxy_protocol", "`proxy_protocol`")
+        .map(|mut below| {
+            let trusted = below.list("trusted");
+            let read = ProxyProtocol {
+                span: below.span().cloned(),
+                trusted: below.unless_misspelt(trusted, "trusted", &[]),
+            };
+            below.finish();
+            read
+        });
+    let listener = Listener {
+        address,
+        tls,
+        backlog: table.field("backlog"),
+        health: table.field("health"),
+        proxy_protocol,
+        trusted_proxies: table.list("trusted_proxies"),
+        client_header: table.field("client_header"),
+    };
     table.finish();
-    Listener { address, tls }
+    listener
 }
 
 fn limits(mut table: Table<'_>) -> Limits {

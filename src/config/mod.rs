@@ -15,6 +15,7 @@ mod effective;
 mod expand;
 mod file;
 mod json;
+mod network;
 mod per;
 mod problem;
 mod read;
@@ -35,8 +36,9 @@ pub use per::{Dimension, Per};
 pub use problem::{Excerpt, Problem, Problems, Severity};
 pub use schema::schema;
 pub use settings::{
-    AccessLog, Admin, Callers, Endpoint, Identify, Level, Limits, Listener, Log, LogFormat, Pin,
-    Quota, RateLimitHeaders, Runtime, Secret, Settings, Shutdown, Tls, Upstream,
+    AccessLog, Admin, Callers, ClientHeader, Endpoint, Front, Identify, Level, Limits, Listener,
+    Log, LogFormat, Pin, Quota, RateLimitHeaders, Runtime, Secret, Settings, Shutdown, Tls,
+    Upstream,
 };
 pub use web::{Host, UpstreamUrl};
 

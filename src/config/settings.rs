@@ -3,6 +3,7 @@
 //!
 //! Must never hold a default that `docs/configuration.md` does not name, and never show a secret.
 
+mod front;
 mod listener;
 mod log;
 mod upstream;
@@ -20,6 +21,7 @@ use crate::config::problem::Problems;
 use crate::config::web::Host;
 use crate::protocol::{Contract, HttpStatus, Steps};
 
+pub use front::{ClientHeader, Front};
 pub use listener::{Listener, Tls};
 pub use log::{AccessLog, Level, Log, LogFormat};
 pub use upstream::Upstream;

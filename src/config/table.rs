@@ -16,7 +16,7 @@ use crate::config::suggest;
 mod draw;
 
 /// The keys of tables with names that hold tables themselves.
-const NESTED: [&str; 3] = ["headers", "tls", "upstreams"];
+const NESTED: [&str; 4] = ["headers", "proxy_protocol", "tls", "upstreams"];
 
 /// A table being read.
 pub(crate) struct Table<'t> {

@@ -8,7 +8,7 @@ use crate::config::document::{Node, Value};
 use crate::config::per::Dimension;
 use crate::config::read::{FromNode, FromText, Wrong};
 use crate::config::schema::Shape;
-use crate::config::settings::{Identify, Level, LogFormat, RateLimitHeaders, Secret};
+use crate::config::settings::{ClientHeader, Identify, Level, LogFormat, RateLimitHeaders, Secret};
 use crate::config::suggest;
 use crate::protocol::{Absence, Dialect, ExtensionUri, HttpStatus, Step, Version};
 
@@ -201,6 +201,12 @@ choice!(
     "\"draft\", \"x-ratelimit\" or \"off\"",
     RateLimitHeaders::ALL,
     RateLimitHeaders::name
+);
+choice!(
+    ClientHeader,
+    "\"x-forwarded-for\" or \"forwarded\"",
+    ClientHeader::ALL,
+    ClientHeader::name
 );
 choice!(
     Step,

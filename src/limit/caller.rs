@@ -183,6 +183,7 @@ fn trim(mut value: &[u8]) -> &[u8] {
 mod tests {
     use super::*;
     use http::HeaderValue;
+    use proptest::prelude::*;
 
     fn sources() -> [Source; 3] {
         [
@@ -288,5 +289,42 @@ mod tests {
         assert_ne!(subject("2001:db8::1"), subject("2001:db8:0:1::1"));
         assert_ne!(subject("192.0.2.7"), subject("192.0.2.8"));
         assert_eq!(subject("192.0.2.7"), subject("::ffff:192.0.2.7"));
+    }
+
+    proptest! {
+        /// An IPv6 subscriber has 2^64 addresses, and one bucket; the next has another.
+        #[test]
+        fn all_of_a_64_are_one_and_no_two_64_are(one in any::<u128>(), other in any::<u128>()) {
+            let low = u128::from(u64::MAX);
+            let inside = (one & !low) | (other & low);
+            let [one, inside, other] = [one, inside, other].map(|bits| IpAddr::V6(bits.into()));
+            // What is IPv4 in another spelling is judged below.
+            prop_assume!(![one, inside, other].iter().any(|it| it.to_canonical().is_ipv4()));
+            prop_assert_eq!(by(one), by(inside));
+            let same = network(one) == network(other);
+            prop_assert_eq!(by(one) == by(other), same);
+            let name = identify(&[Source::Address], &HeaderMap::new(), one).name();
+            let prefix = name.strip_prefix("address ").and_then(|it| it.strip_suffix("/64"));
+            let prefix: Ipv6Addr = prefix.unwrap().parse().unwrap();
+            prop_assert_eq!(by(prefix.into()), by(one));
+        }
+
+        /// IPv4 is one address each, in either spelling.
+        #[test]
+        fn ipv4_is_the_same_in_both_spellings(one in any::<u32>(), other in any::<u32>()) {
+            let [one, other] = [one, other].map(std::net::Ipv4Addr::from);
+            let mapped = |address: std::net::Ipv4Addr| IpAddr::V6(address.to_ipv6_mapped());
+            prop_assert_eq!(by(one.into()), by(mapped(one)));
+            prop_assert_eq!(by(one.into()) == by(mapped(other)), one == other);
+        }
+    }
+
+    /// The buckets of an address: as a caller's, and as an address's.
+    fn by(address: IpAddr) -> (Fingerprint, Fingerprint) {
+        let caller = identify(&[Source::Address], &HeaderMap::new(), address);
+        (
+            caller.fingerprint(),
+            Subject::new(&caller, address).address(),
+        )
     }
 }

@@ -8,21 +8,21 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::rc::Rc;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::gauge::Gauge;
-use socket2::{SockRef, TcpKeepalive};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::Instant;
 
+use super::bind::Bound;
 use super::drain::{Draining, Stage};
+use super::http1::GRACE;
+use super::proxy_protocol::{self, Flaw};
 use super::serve::{Handler, Limits, either};
 use super::served::Served;
+use super::spread::{Arrival, Desk, Open, Place};
 use crate::observe::EndpointMeters;
 use crate::state::connection::Connection;
+use crate::state::{Listener, Networks};
 
 /// How long accepting pauses when the process is out of descriptors or memory.
 const BACKOFF: Duration = Duration::from_millis(100);
@@ -31,15 +31,13 @@ const BACKOFF: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub struct Acceptor {
     /// The bound socket.
-    pub listener: std::net::TcpListener,
-    /// The listener's name in the configuration.
-    pub name: Rc<str>,
-    /// Open connections over all workers.
-    pub open: Arc<AtomicUsize>,
-    /// Open connections of this listener.
-    pub connections: Gauge,
-    /// Connections refused for the limit.
-    pub refused: Counter,
+    pub bound: Bound,
+    /// What it is to its connections.
+    pub listener: Rc<Listener>,
+    /// Open connections.
+    pub open: Open,
+    /// The worker's place among the others.
+    pub desk: Desk,
     /// Counters of requests that found no endpoint: what was not even HTTP is counted there.
     pub unreadable: EndpointMeters,
 }
@@ -55,75 +53,159 @@ pub async fn serve<M, H>(
     mut draining: Draining,
 ) -> io::Result<()>
 where
-    M: Fn(Rc<Connection>) -> H,
+    M: Fn(Rc<Connection>) -> H + 'static,
     H: Handler + 'static,
 {
     let Acceptor {
+        bound,
         listener,
-        name,
         open,
-        connections,
-        refused,
+        mut desk,
         unreadable,
     } = acceptor;
-    let listener = TcpListener::from_std(listener)?;
+    let is_inherited = bound.is_inherited;
+    let socket = TcpListener::from_std(bound.socket)?;
     let served = Rc::new(Served::default());
-    let admit = |socket: TcpStream, peer: SocketAddr| {
-        let limits = limits();
-        let Some(place) = Place::take(&open, limits.connections, &connections) else {
-            refused.inc();
-            turn_away(&socket);
-            return;
-        };
-        if let Err(error) = prepare(&socket) {
-            tracing::debug!(%error, "client connection unusable");
-            return;
-        }
-        let connection = Rc::new(Connection::new(
-            peer,
-            Rc::clone(&name),
-            "http",
-            Instant::now(),
-        ));
-        let handler = Rc::new(make(Rc::clone(&connection)));
-        let unreadable = unreadable.clone();
+    let make = Rc::new(make);
+    let drain = draining.clone();
+    let admit = |mut socket: TcpStream, peer: SocketAddr, place: Place, limits: Limits| {
+        let (listener, make) = (Rc::clone(&listener), Rc::clone(&make));
+        let (drain, unreadable) = (drain.clone(), unreadable.clone());
         let ticket = served.enter();
         tokio::task::spawn_local(async move {
+            let client = match &listener.proxy_protocol {
+                None => peer,
+                // Boxed, so that it takes no memory of connections that have no header.
+                Some(_) => match Box::pin(introduced(&mut socket, &listener, limits, &drain)).await
+                {
+                    Some(Some(client)) => client,
+                    Some(None) => peer,
+                    None => return drop((place, ticket)),
+                },
+            };
+            let connection = Connection::on_behalf(client, peer, listener, "http", Instant::now());
+            let connection = Rc::new(connection);
+            let handler = Rc::new(make(Rc::clone(&connection)));
             either(socket, &connection, limits, &handler, &ticket, &unreadable).await;
             drop((place, ticket));
         });
     };
+    let welcome = |arrival: Arrival| match TcpStream::from_std(arrival.socket) {
+        Ok(socket) => admit(socket, arrival.peer, arrival.place, limits()),
+        Err(error) => tracing::warn!(%error, "a connection that was handed over is unusable"),
+    };
+    let receive = |desk: &Desk, socket: TcpStream, peer: SocketAddr| {
+        let may_connect = |peers: &Networks| peers.contain(peer.ip());
+        if !listener.proxy_protocol.as_ref().is_none_or(may_connect) {
+            listener.meters.untrusted.inc();
+            return;
+        }
+        let limits = limits();
+        let Some((place, door)) = desk.seat(&open, limits.connections) else {
+            listener.meters.refused.inc();
+            turn_away(&socket);
+            return;
+        };
+        let Some(door) = door else {
+            return admit(socket, peer, place, limits);
+        };
+        match socket.into_std() {
+            Ok(socket) => {
+                let arrival = Arrival {
+                    socket,
+                    peer,
+                    place,
+                };
+                if let Err(mut arrival) = door.hand(arrival) {
+                    desk.keep(&mut arrival.place);
+                    welcome(arrival);
+                }
+            }
+            Err(error) => tracing::warn!(%error, "a connection cannot be handed over"),
+        }
+    };
     let mut following = pin!(served.follow(draining.clone()));
     let mut stop = draining.clone();
     let mut stopping = pin!(stop.reached(Stage::Draining));
+    let mut paused_until = None;
     loop {
+        let accepting = async {
+            if let Some(until) = paused_until {
+                tokio::time::sleep_until(until).await;
+            }
+            socket.accept().await
+        };
         let accepted = tokio::select! {
             biased;
             () = &mut stopping => break,
             never = &mut following => match never {},
-            accepted = listener.accept() => accepted,
-        };
-        let (socket, peer) = match accepted {
-            Ok(accepted) => accepted,
-            Err(error) if concerns_one_connection(&error) => continue,
-            Err(error) => {
-                tracing::warn!(%error, listener = &*name, "cannot accept connections");
-                tokio::time::sleep(BACKOFF).await;
+            Some(arrival) = desk.next() => {
+                welcome(arrival);
                 continue;
             }
+            accepted = accepting => accepted,
         };
-        admit(socket, peer);
+        paused_until = None;
+        match accepted {
+            Ok((socket, peer)) => receive(&desk, socket, peer),
+            Err(error) if concerns_one_connection(&error) => {}
+            Err(error) => {
+                tracing::warn!(%error, listener = &*listener.name, "cannot accept connections");
+                paused_until = Some(Instant::now() + BACKOFF);
+            }
+        }
     }
-    // Whoever is in the queue has been answered by the system already.
-    for (socket, peer) in queued(listener) {
-        admit(socket, peer);
+    desk.close_doors();
+    // Whoever is in the queue has been answered by the system already. The queue of an inherited
+    // socket outlives this process and is for the next.
+    if !is_inherited {
+        for (socket, peer) in queued(socket) {
+            receive(&desk, socket, peer);
+        }
     }
+    let finished = async {
+        // Another worker may still hand over what it accepted before it stopped.
+        while let Some(arrival) = desk.next().await {
+            welcome(arrival);
+        }
+        served.all_done().await;
+    };
     tokio::select! {
-        () = served.all_done() => {}
+        () = finished => {}
         never = &mut following => match never {},
         () = draining.reached(Stage::Stopped) => {}
     }
     Ok(())
+}
+
+/// Reads the PROXY protocol header of a new connection. `None`: it is not to be served.
+async fn introduced(
+    socket: &mut TcpStream,
+    listener: &Listener,
+    limits: Limits,
+    draining: &Draining,
+) -> Option<Option<SocketAddr>> {
+    let mut draining = draining.clone();
+    let closing = async {
+        draining.reached(Stage::Draining).await;
+        tokio::time::sleep(GRACE).await;
+    };
+    tokio::select! {
+        biased;
+        read = proxy_protocol::read(socket) => match read {
+            Ok(client) => return Some(client),
+            Err(Flaw::Nothing) => {}
+            Err(Flaw::Malformed(why)) => {
+                listener.meters.malformed.inc();
+                tracing::debug!(listener = &*listener.name, why, "no PROXY header");
+            }
+        },
+        () = tokio::time::sleep(limits.header_timeout) => {
+            listener.meters.late.inc();
+        }
+        () = closing => {}
+    }
+    None
 }
 
 /// The connections that a listener has made and not given out; closes it.
@@ -154,12 +236,6 @@ fn concerns_one_connection(error: &io::Error) -> bool {
     )
 }
 
-fn prepare(socket: &TcpStream) -> io::Result<()> {
-    socket.set_nodelay(true)?;
-    let keepalive = TcpKeepalive::new().with_time(Duration::from_secs(60));
-    SockRef::from(socket).set_tcp_keepalive(&keepalive)
-}
-
 /// Tells a client over the limit so, as far as that goes without waiting.
 fn turn_away(socket: &TcpStream) {
     const ANSWER: &[u8] =
@@ -167,29 +243,128 @@ fn turn_away(socket: &TcpStream) {
     let _ = socket.try_write(ANSWER);
 }
 
-/// A counted place among the open connections; given back when dropped.
-struct Place {
-    open: Arc<AtomicUsize>,
-    gauge: Gauge,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
 
-impl Place {
-    fn take(open: &Arc<AtomicUsize>, limit: usize, gauge: &Gauge) -> Option<Self> {
-        if open.fetch_add(1, Ordering::Relaxed) >= limit {
-            open.fetch_sub(1, Ordering::Relaxed);
-            return None;
+    use bytes::Bytes;
+    use http::{Request, Response};
+    use http_body_util::Full;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::task::{JoinHandle, LocalSet};
+
+    use crate::listen::{Drain, bind, desks};
+    use crate::observe::Metrics;
+
+    /// Answers anything with this.
+    struct Says(String);
+
+    impl Handler for Says {
+        type Body = Full<Bytes>;
+
+        async fn handle<B>(&self, _: Request<B>) -> Response<Full<Bytes>> {
+            Response::new(Full::from(self.0.clone()))
         }
-        gauge.inc();
-        Some(Self {
-            open: Arc::clone(open),
-            gauge: gauge.clone(),
-        })
     }
-}
 
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.open.fetch_sub(1, Ordering::Relaxed);
-        self.gauge.dec();
+    /// One worker's acceptor that says which worker answers.
+    struct Running {
+        address: SocketAddr,
+        drain: Drain,
+        task: JoinHandle<io::Result<()>>,
+    }
+
+    fn start(metrics: &Metrics, index: usize, desk: Desk, open: &Open) -> Running {
+        let mut sockets = bind(([127, 0, 0, 1], 0).into(), 1, 16, None).unwrap();
+        let bound = sockets.pop().unwrap();
+        let address = bound.socket.local_addr().unwrap();
+        let acceptor = Acceptor {
+            bound,
+            listener: Rc::new(Listener::bare("public", metrics.listener("public"))),
+            open: open.clone(),
+            desk,
+            unreadable: metrics.endpoint(""),
+        };
+        let limits = || Limits {
+            connections: 100,
+            header_bytes: 8192,
+            header_count: 100,
+            header_timeout: Duration::from_secs(10),
+            idle_timeout: Duration::from_secs(75),
+            concurrent_streams: 100,
+        };
+        let make = move |_| Says(index.to_string());
+        let drain = Drain::default();
+        let draining = drain.subscribe();
+        let task = tokio::task::spawn_local(serve(acceptor, limits, make, draining));
+        Running {
+            address,
+            drain,
+            task,
+        }
+    }
+
+    /// The worker that answers, by the last byte of its answer.
+    async fn ask(client: &mut TcpStream) -> u8 {
+        let request = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+        client.write_all(request).await.unwrap();
+        let mut answer = Vec::new();
+        client.read_to_end(&mut answer).await.unwrap();
+        *answer.last().expect("dropped")
+    }
+
+    #[tokio::test]
+    async fn a_worker_that_drains_still_serves_what_is_handed_to_it() {
+        let serving = async {
+            let metrics = Metrics::new("0");
+            let open = Open {
+                all: Arc::default(),
+                here: metrics.listener("public").connections,
+            };
+            let mut desks = desks(&[metrics.worker(0), metrics.worker(1)]).into_iter();
+            let first = start(&metrics, 0, desks.next().unwrap(), &open);
+            let second = start(&metrics, 1, desks.next().unwrap(), &open);
+
+            // The second worker's listener closes while the first accepts.
+            second.drain.advance(Stage::Draining);
+            while TcpStream::connect(second.address).await.is_ok() {}
+            let mut kept = TcpStream::connect(first.address).await.unwrap();
+            let mut handed = TcpStream::connect(first.address).await.unwrap();
+            assert_eq!(ask(&mut handed).await, b'1');
+            assert_eq!(ask(&mut kept).await, b'0');
+            assert!(!second.task.is_finished());
+
+            // With the last listener closed there is nothing to wait for.
+            first.drain.advance(Stage::Draining);
+            first.task.await.unwrap().unwrap();
+            second.task.await.unwrap().unwrap();
+            assert_eq!(open.all.load(std::sync::atomic::Ordering::Relaxed), 0);
+        };
+        LocalSet::new().run_until(serving).await;
+    }
+
+    #[tokio::test]
+    async fn a_worker_that_is_gone_is_done_without() {
+        let serving = async {
+            let metrics = Metrics::new("0");
+            let open = Open {
+                all: Arc::default(),
+                here: metrics.listener("public").connections,
+            };
+            let mut desks = desks(&[metrics.worker(0), metrics.worker(1)]).into_iter();
+            let first = start(&metrics, 0, desks.next().unwrap(), &open);
+            drop(desks.next());
+            let mut clients = Vec::new();
+            for _ in 0..4 {
+                clients.push(TcpStream::connect(first.address).await.unwrap());
+            }
+            for client in &mut clients {
+                assert_eq!(ask(client).await, b'0');
+            }
+            first.drain.advance(Stage::Draining);
+            first.task.await.unwrap().unwrap();
+        };
+        LocalSet::new().run_until(serving).await;
     }
 }

@@ -1,29 +1,73 @@
-//! Decides how a listening socket is opened: shared by address, with a deep queue.
+//! Decides how a listening socket is opened, or taken over from a service manager, and which socket
+//! options its connections have: the system gives those of the listening socket to each of them.
 
+use std::fs;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::time::Duration;
 
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 
-/// How many connections the kernel may hold before they are accepted; it caps this at
-/// `net.core.somaxconn`.
-const BACKLOG: i32 = 4096;
+/// A quiet client is asked whether it is still there: after the first of these, then at each of the
+/// second. A client that vanished is given up after the third of unanswered questions.
+const KEEPALIVE: (Duration, Duration, u32) = (Duration::from_secs(60), Duration::from_secs(15), 4);
 
-/// Opens one listening socket per worker on the same address. Port 0 is chosen once for all.
+/// A listening socket of one worker.
+#[derive(Debug)]
+pub struct Bound {
+    /// The socket.
+    pub socket: TcpListener,
+    /// Whether all workers share it, and it lives on when they have gone: a service manager's.
+    pub is_inherited: bool,
+}
+
+/// Opens one listening socket per worker on the same address, or shares the one that was inherited
+/// among them. Port 0 is chosen once for all. `backlog` connections, as far as [`somaxconn`] allows,
+/// may wait for being accepted.
+///
+/// Data is sent at once (`TCP_NODELAY`), and dead peers are found by keepalive. `TCP_USER_TIMEOUT` is
+/// not set: a client that takes nothing of its answer is cut by its own deadline. Nor is
+/// `TCP_DEFER_ACCEPT`: it would keep connections that send nothing out of our count and our
+/// deadlines, delay whoever waits for the server to speak first, and hide the queue from a drain.
 ///
 /// # Errors
 /// The system's, for instance when the address is in use.
-pub fn bind(address: SocketAddr, workers: usize) -> io::Result<Vec<TcpListener>> {
-    let first = open(address)?;
+pub fn bind(
+    address: SocketAddr,
+    workers: usize,
+    backlog: i32,
+    inherited: Option<TcpListener>,
+) -> io::Result<Vec<Bound>> {
+    let is_inherited = inherited.is_some();
+    let first = match inherited {
+        Some(socket) => take_over(socket, backlog)?,
+        None => open(address, backlog)?,
+    };
     let chosen = first.local_addr()?;
-    let mut listeners = vec![first];
+    let mut sockets = Vec::with_capacity(workers);
     for _ in 1..workers {
-        listeners.push(open(chosen)?);
+        sockets.push(if is_inherited {
+            first.try_clone()?
+        } else {
+            open(chosen, backlog)?
+        });
     }
-    Ok(listeners)
+    sockets.push(first);
+    let bound = |socket| Bound {
+        socket,
+        is_inherited,
+    };
+    Ok(sockets.into_iter().map(bound).collect())
 }
 
-fn open(address: SocketAddr) -> io::Result<TcpListener> {
+/// The most connections that the system lets wait for being accepted, where it says so.
+#[must_use]
+pub fn somaxconn() -> Option<u32> {
+    let text = fs::read_to_string("/proc/sys/net/core/somaxconn").ok()?;
+    text.trim().parse().ok()
+}
+
+fn open(address: SocketAddr, backlog: i32) -> io::Result<TcpListener> {
     let socket = Socket::new(
         Domain::for_address(address),
         Type::STREAM,
@@ -32,7 +76,90 @@ fn open(address: SocketAddr) -> io::Result<TcpListener> {
     socket.set_reuse_address(true)?;
     socket.set_reuse_port(true)?;
     socket.set_nonblocking(true)?;
+    prepare(SockRef::from(&socket))?;
     socket.bind(&address.into())?;
-    socket.listen(BACKLOG)?;
+    socket.listen(backlog)?;
     Ok(socket.into())
+}
+
+fn take_over(socket: TcpListener, backlog: i32) -> io::Result<TcpListener> {
+    socket.set_nonblocking(true)?;
+    prepare(SockRef::from(&socket))?;
+    SockRef::from(&socket).listen(backlog)?;
+    Ok(socket)
+}
+
+fn prepare(socket: SockRef<'_>) -> io::Result<()> {
+    let (time, interval, retries) = KEEPALIVE;
+    let keepalive = TcpKeepalive::new()
+        .with_time(time)
+        .with_interval(interval)
+        .with_retries(retries);
+    socket.set_tcp_keepalive(&keepalive)?;
+    socket.set_tcp_nodelay(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpStream;
+
+    fn local() -> SocketAddr {
+        SocketAddr::from(([127, 0, 0, 1], 0))
+    }
+
+    /// One connection, as a worker accepts it.
+    fn accepted(bound: &Bound) -> (TcpStream, TcpStream) {
+        let client = TcpStream::connect(bound.socket.local_addr().unwrap()).unwrap();
+        bound.socket.set_nonblocking(false).unwrap();
+        let (server, _) = bound.socket.accept().unwrap();
+        (client, server)
+    }
+
+    fn is_prepared(server: &TcpStream) {
+        let socket = SockRef::from(server);
+        assert!(socket.tcp_nodelay().unwrap());
+        assert!(socket.keepalive().unwrap());
+        assert_eq!(socket.tcp_keepalive_time().unwrap(), KEEPALIVE.0);
+        assert_eq!(socket.tcp_keepalive_interval().unwrap(), KEEPALIVE.1);
+        assert_eq!(socket.tcp_keepalive_retries().unwrap(), KEEPALIVE.2);
+    }
+
+    #[test]
+    fn a_connection_has_the_options_of_its_listener() {
+        let bound = bind(local(), 1, 16, None).unwrap();
+        let (_client, server) = accepted(&bound[0]);
+        is_prepared(&server);
+    }
+
+    #[test]
+    fn each_worker_has_a_socket_on_one_port() {
+        let bound = bind(local(), 3, 16, None).unwrap();
+        let ports: Vec<_> = bound
+            .iter()
+            .map(|it| it.socket.local_addr().unwrap().port())
+            .collect();
+        assert_eq!(ports, [ports[0]; 3]);
+        assert!(bound.iter().all(|it| !it.is_inherited));
+    }
+
+    #[test]
+    fn an_inherited_socket_is_shared_by_all() {
+        let inherited = TcpListener::bind(local()).unwrap();
+        let address = inherited.local_addr().unwrap();
+        let bound = bind(address, 2, 16, Some(inherited)).unwrap();
+        assert_eq!(bound.len(), 2);
+        // Whichever asks gets the connection, and has it as of our own.
+        for one in &bound {
+            assert!(one.is_inherited);
+            assert_eq!(one.socket.local_addr().unwrap(), address);
+            let (_client, server) = accepted(one);
+            is_prepared(&server);
+        }
+    }
+
+    #[test]
+    fn the_system_says_how_long_its_queues_are() {
+        assert!(somaxconn().is_none_or(|most| most > 0));
+    }
 }

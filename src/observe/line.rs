@@ -32,6 +32,8 @@ pub struct Line<'a> {
     pub request_id: Option<&'a str>,
     /// Who connected, by the rules for trusted proxies: an address as text.
     pub client_ip: Option<&'a str>,
+    /// Who connected, where that may be another: a proxy.
+    pub peer_ip: Option<&'a str>,
     /// The listener's name.
     pub listener: Option<&'a str>,
     /// `HTTP/1.1`, `HTTP/2.0`.
@@ -98,6 +100,7 @@ impl Line<'_> {
             ts,
             request_id: None,
             client_ip: None,
+            peer_ip: None,
             listener: None,
             protocol: None,
             method: None,
@@ -140,6 +143,7 @@ impl Line<'_> {
             most::REQUEST_ID,
         );
         word(&mut line, key!("client_ip"), self.client_ip);
+        word(&mut line, key!("peer_ip"), self.peer_ip);
         word(&mut line, key!("listener"), self.listener);
         word(&mut line, key!("protocol"), self.protocol);
         text(&mut line, key!("method"), self.method, most::METHOD);
@@ -249,6 +253,7 @@ mod tests {
         Line {
             request_id: Some(text),
             client_ip: Some("192.0.2.7"),
+            peer_ip: Some("10.0.0.1"),
             listener: Some("public"),
             protocol: Some("HTTP/1.1"),
             method: Some("POST"),
@@ -292,7 +297,7 @@ mod tests {
     #[test]
     fn every_field_in_its_order() {
         let line = written(&full("curl/8"));
-        let expected = r#"{"ts":"2026-11-30T16:53:23.042Z","request_id":"curl/8","client_ip":"192.0.2.7","listener":"public","protocol":"HTTP/1.1","method":"POST","host":"lakeside.example.com","path":"/a2a","endpoint":"lakeside","contract":"aap/3.0","caller":"x-api-key#1a2b3c4d","rpc_method":"SendMessage","rpc_id":"req-1","skill":"lead.submit","normalized":["a2a-version","a2a-extensions"],"status":200,"rpc_code":-32000,"outcome":"rate_limited","error_id":"0190b3a4-0000-7000-8000-000000000000","quota":"per-buyer","retry_after_ms":1500,"reported":["version","quota"],"stripped_query":true,"why":"connection closed","upstream":"lakeside","bytes_in":1024,"bytes_out":2048,"duration_ms":12.345,"upstream_ms":11.040,"user_agent":"curl/8","generation":3}"#;
+        let expected = r#"{"ts":"2026-11-30T16:53:23.042Z","request_id":"curl/8","client_ip":"192.0.2.7","peer_ip":"10.0.0.1","listener":"public","protocol":"HTTP/1.1","method":"POST","host":"lakeside.example.com","path":"/a2a","endpoint":"lakeside","contract":"aap/3.0","caller":"x-api-key#1a2b3c4d","rpc_method":"SendMessage","rpc_id":"req-1","skill":"lead.submit","normalized":["a2a-version","a2a-extensions"],"status":200,"rpc_code":-32000,"outcome":"rate_limited","error_id":"0190b3a4-0000-7000-8000-000000000000","quota":"per-buyer","retry_after_ms":1500,"reported":["version","quota"],"stripped_query":true,"why":"connection closed","upstream":"lakeside","bytes_in":1024,"bytes_out":2048,"duration_ms":12.345,"upstream_ms":11.040,"user_agent":"curl/8","generation":3}"#;
         assert_eq!(String::from_utf8(line).unwrap(), format!("{expected}\n"));
     }
 

@@ -24,81 +24,15 @@ use crate::protocol::{Outcome, Step};
 
 mod labels;
 mod meters;
+mod names;
 
 use labels::{
-    At, Decided, EndedAt, Filled, On, Pooled, Reloaded, Reported, at, decided, ended_at, filled,
-    on, pooled, reported,
+    At, Decided, EndedAt, Filled, On, Pooled, Reloaded, Reported, Unproxied, Worker, at, decided,
+    ended_at, filled, on, pooled, reported, unproxied,
 };
 use meters::FILLED;
 pub use meters::{EndpointMeters, ListenerMeters, Presence, QuotaMeters, UpstreamMeters};
-
-/// Every metric as it is scraped in text format 0.0.4, and what it tells.
-pub const NAMES: &[(&str, &str)] = &[
-    (
-        "forecourt_http_requests_total",
-        "Requests by how they ended; endpoint is empty where none was found",
-    ),
-    (
-        "forecourt_http_request_duration_seconds",
-        "From a request's head to the last byte of its answer",
-    ),
-    (
-        "forecourt_upstream_duration_seconds",
-        "From handing a request over to the head of the upstream's answer",
-    ),
-    (
-        "forecourt_normalized_headers_total",
-        "Absent headers that were filled in",
-    ),
-    (
-        "forecourt_reported_total",
-        "Requests that a step in report mode would have refused",
-    ),
-    (
-        "forecourt_stripped_query_total",
-        "Requests from whose query a protocol parameter was removed",
-    ),
-    (
-        "forecourt_ratelimit_decisions_total",
-        "Decisions by quota: admitted, or refused by this one",
-    ),
-    ("forecourt_ratelimit_keys", "Quota buckets in memory"),
-    (
-        "forecourt_ratelimit_overflow_total",
-        "Calls decided on a shared bucket because the table was full",
-    ),
-    ("forecourt_connections", "Open client connections"),
-    (
-        "forecourt_connections_refused_total",
-        "Client connections closed on arrival because there were too many",
-    ),
-    ("forecourt_requests_in_flight", "Requests being served"),
-    (
-        "forecourt_in_flight_bytes",
-        "Bytes of request bodies held in memory",
-    ),
-    (
-        "forecourt_upstream_connections",
-        "Connections to an upstream, idle or active",
-    ),
-    (
-        "forecourt_config_reloads_total",
-        "Configuration reloads: success, or failure where the old one serves on",
-    ),
-    (
-        "forecourt_config_generation",
-        "Generation of the configuration that serves",
-    ),
-    (
-        "forecourt_config_last_reload_success_timestamp_seconds",
-        "When the configuration that serves was applied",
-    ),
-    (
-        "forecourt_access_log_dropped_total",
-        "Access-log lines that were lost",
-    ),
-    ("forecourt_build_info", "The version that runs; always 1"),
-];
+pub use names::NAMES;
 
 /// A text format that scrapers understand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,7 +68,10 @@ pub struct Metrics {
     ratelimit_keys: Gauge,
     ratelimit_overflow: Counter,
     connections: Family<On, Gauge>,
+    worker_connections: Family<Worker, Gauge>,
     connections_refused: Family<On, Counter>,
+    proxy_refused: Family<Unproxied, Counter>,
+    probes: Family<On, Counter>,
     upstream_connections: Family<Pooled, Gauge>,
     reloads: Family<Reloaded, Counter>,
     generation: Gauge,
@@ -163,7 +100,10 @@ impl Metrics {
             ratelimit_keys: Gauge::default(),
             ratelimit_overflow: Counter::default(),
             connections: Family::default(),
+            worker_connections: Family::default(),
             connections_refused: Family::default(),
+            proxy_refused: Family::default(),
+            probes: Family::default(),
             upstream_connections: Family::default(),
             reloads: Family::default(),
             generation: Gauge::default(),
@@ -225,8 +165,23 @@ impl Metrics {
         add(registry, "forecourt_connections", self.connections.clone());
         add(
             registry,
+            "forecourt_worker_connections",
+            self.worker_connections.clone(),
+        );
+        add(
+            registry,
             "forecourt_connections_refused_total",
             self.connections_refused.clone(),
+        );
+        add(
+            registry,
+            "forecourt_proxy_protocol_refused_total",
+            self.proxy_refused.clone(),
+        );
+        add(
+            registry,
+            "forecourt_health_probes_total",
+            self.probes.clone(),
         );
         add(
             registry,
@@ -314,12 +269,23 @@ impl Metrics {
         }
     }
 
+    /// How many connections a worker thread has open. They are counted from 0.
+    #[must_use]
+    pub fn worker(&self, index: usize) -> Gauge {
+        let worker = index.to_string();
+        made(&self.worker_connections, Worker { worker })
+    }
+
     /// The handles of a listener.
     #[must_use]
     pub fn listener(&self, name: &str) -> ListenerMeters {
         ListenerMeters {
             connections: made(&self.connections, on(name)),
             refused: made(&self.connections_refused, on(name)),
+            probes: made(&self.probes, on(name)),
+            untrusted: made(&self.proxy_refused, unproxied(name, "untrusted")),
+            malformed: made(&self.proxy_refused, unproxied(name, "malformed")),
+            late: made(&self.proxy_refused, unproxied(name, "late")),
         }
     }
 
@@ -327,6 +293,10 @@ impl Metrics {
     pub fn forget_listener(&self, name: &str) {
         self.connections.remove(&on(name));
         self.connections_refused.remove(&on(name));
+        self.probes.remove(&on(name));
+        for reason in ["untrusted", "malformed", "late"] {
+            self.proxy_refused.remove(&unproxied(name, reason));
+        }
     }
 
     /// The handles of an upstream.

@@ -7,6 +7,7 @@
 //! identifiers come in as a stamp. No contract is known by name in code: the published ones are
 //! rows of a table ([`releases`]), and an operator's own is the same type.
 
+pub mod card;
 pub mod contract;
 pub mod dialect;
 pub mod envelope;
@@ -25,6 +26,7 @@ pub mod step;
 pub mod version;
 pub mod wording;
 
+pub use card::CARDS;
 pub use contract::{Absence, Contract, Dialect, Violations};
 pub use dialect::{Answer, Stamp, render};
 pub use envelope::{Envelope, Id, Unreadable, peek};

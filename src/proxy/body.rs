@@ -52,6 +52,16 @@ impl Body {
         .ended_if_empty()
     }
 
+    /// A body made by the gateway for what is no request, such as a probe.
+    pub(super) const fn apart(bytes: Bytes) -> Self {
+        Self {
+            source: Source::Made(bytes),
+            record: None,
+            outcome: Outcome::Ok,
+            tells: false,
+        }
+    }
+
     /// The upstream's body, passed on as it comes. `tells`: whether it is JSON whose first bytes
     /// tell an error from a result.
     pub(super) fn relayed(body: ReplyBody, record: Record, outcome: Outcome, tells: bool) -> Self {

@@ -9,16 +9,13 @@ use std::borrow::Cow;
 use http::Method;
 use http::header::{HOST, HeaderMap, HeaderName, HeaderValue};
 
+use super::client::{Told, X_FORWARDED_FOR, X_FORWARDED_HOST, X_FORWARDED_PROTO};
 use super::hop;
 use crate::protocol::headers::{A2A_EXTENSIONS, A2A_VERSION, LOOK_ALIKES};
 use crate::protocol::judge::Activation;
 use crate::protocol::query;
 use crate::state::connection::Connection;
 use crate::upstream::{Fields, Upstream};
-
-const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
-const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
-const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
 /// The id of one request, ours or the caller's.
 pub(super) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -43,6 +40,8 @@ pub(super) struct Head<'r> {
     pub(super) place: Place<'r>,
     /// The query as received.
     pub(super) query: Option<&'r str>,
+    /// What trusted proxies told of the client.
+    pub(super) told: Option<&'r Told>,
     /// The headers to fill in; none for what the policy does not apply to.
     pub(super) activation: Option<Activation<'r>>,
 }
@@ -117,17 +116,20 @@ impl<'r> Outgoing<'r> {
             .any(|(theirs, _)| theirs == name)
     }
 
-    /// Says who is asking. No proxy is trusted to have said it already.
+    /// Says who is asking: what is certain of it, and what trusted proxies told.
     fn introduce(
         &self,
         asked: Option<&HeaderValue>,
         tell: &mut dyn FnMut(&HeaderName, &HeaderValue),
     ) {
-        tell(&X_FORWARDED_FOR, &self.client.forwarded_for);
-        let scheme = HeaderValue::from_static(self.client.scheme);
+        let told = self.head.told;
+        let forwarded_for = told.map_or(&self.client.forwarded_for, |told| &told.forwarded_for);
+        tell(&X_FORWARDED_FOR, forwarded_for);
+        let scheme = told.and_then(|told| told.scheme);
+        let scheme = HeaderValue::from_static(scheme.unwrap_or(self.client.scheme));
         tell(&X_FORWARDED_PROTO, &scheme);
-        if let Some(asked) = asked {
-            tell(&X_FORWARDED_HOST, asked);
+        if let Some(host) = told.and_then(|told| told.host.as_ref()).or(asked) {
+            tell(&X_FORWARDED_HOST, host);
         }
     }
 }

@@ -1,6 +1,8 @@
 //! The whole path of a request, top to bottom. Read this file first.
 //!
-//! 1. The live snapshot is loaded once; nothing below looks again.
+//! 0. A load balancer's probe is answered (`probe`).
+//! 1. The live snapshot is loaded once; nothing below looks again. Who the client is, a trusted
+//!    proxy may tell (`client`).
 //! 2. The request must be HTTP with one meaning (`strict`).
 //! 3. Host and path find the endpoint. None: plain 404.
 //! 4. A POST is a JSON-RPC call. A GET or HEAD of an agent card, and OPTIONS, are passed on
@@ -23,23 +25,20 @@ use http::{Method, Request, Response, Version, request};
 use http_body::Body as HttpBody;
 
 use super::body::Body;
+use super::client::Told;
 use super::forward::{Head, Outgoing, Place, X_REQUEST_ID, target};
 use super::intake::{Allowance, Held, Unread, read};
 use super::record::Record;
 use super::reply::Passed;
 use super::respond::{Refused, Stop, respond};
 use super::worker::Worker;
-use super::{admit, fault, http2, reply, strict};
+use super::{admit, client, fault, http2, probe, reply, strict};
 use crate::limit::{Subject, identify, repeated};
 use crate::protocol::refusal::Media;
-use crate::protocol::{Refusal, peek};
+use crate::protocol::{CARDS, Refusal, peek};
 use crate::state::connection::Connection;
 use crate::state::{Endpoint, Snapshot};
 use crate::upstream::{self, Fault, Reply, Upstream};
-
-/// Where agent cards are found below an endpoint and at a host's root (A2A 1.0 section 8.2; the
-/// second is the older name).
-const CARDS: [&str; 2] = ["/.well-known/agent-card.json", "/.well-known/agent.json"];
 
 /// Serves one request.
 pub async fn handle<B>(
@@ -51,11 +50,14 @@ where
     B: HttpBody<Data = Bytes> + Unpin,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
-    let snapshot = worker.snapshot();
     let (mut parts, body) = request.into_parts();
     if parts.version == Version::HTTP_2 {
         http2::translate(&mut parts);
     }
+    if let Some(answer) = probe::answer(worker, connection, &parts, &body) {
+        return answer;
+    }
+    let snapshot = worker.snapshot();
     let request_id = request_id(&parts.headers, worker);
     let mut record = Record::begin(worker, connection, &parts, request_id, snapshot.generation);
     let passed = pass(worker, connection, &snapshot, parts, body, &mut record).await;
@@ -91,6 +93,9 @@ where
         uri: &uri,
         headers: &headers,
     };
+    let told = client::told(connection, &headers);
+    record.told(told.clone());
+    let told = told.as_deref();
     let framing = match version {
         Version::HTTP_2 => http2::framing(&head, snapshot.settings.limits.header_count)?,
         _ => connection.framing(),
@@ -105,6 +110,7 @@ where
             let call = Call {
                 worker,
                 connection,
+                told,
                 snapshot,
                 endpoint,
                 place,
@@ -122,6 +128,7 @@ where
                 headers: &headers,
                 place,
                 query,
+                told,
                 activation: None,
             };
             let upstream = &endpoint.first.upstream;
@@ -179,6 +186,7 @@ fn errand<'s, 'p>(
 struct Call<'s, 'r> {
     worker: &'r Worker,
     connection: &'r Connection,
+    told: Option<&'r Told>,
     snapshot: &'s Snapshot,
     endpoint: &'s Endpoint,
     place: Place<'r>,
@@ -199,7 +207,8 @@ impl<'s> Call<'s, '_> {
         B::Error: Into<Box<dyn Error + Send + Sync>>,
     {
         let endpoint = self.endpoint;
-        let client = self.connection.client();
+        let told = self.told.map(|told| told.address);
+        let client = told.unwrap_or_else(|| self.connection.client());
         if repeated(&self.snapshot.callers, &headers).is_some() {
             return Err(strict::REPEATED_CALLER.into());
         }
@@ -234,6 +243,7 @@ impl<'s> Call<'s, '_> {
             headers: &headers,
             place: self.place,
             query: self.query,
+            told: self.told,
             activation: Some(activation),
         };
         let sent = send(

@@ -3,6 +3,8 @@
 //! | file | decides |
 //! |---|---|
 //! | `ingress` | the order in which a request is tested |
+//! | `probe` | what a load balancer is told |
+//! | `client` | who the client is, where a trusted proxy tells |
 //! | `strict` | what HTTP is acceptable |
 //! | `intake` | how a body is read |
 //! | `admit` | quota, headers and method against the endpoint |
@@ -20,6 +22,7 @@
 
 mod admit;
 mod body;
+mod client;
 mod fault;
 mod forward;
 mod hop;
@@ -27,6 +30,7 @@ mod http2;
 pub mod ingress;
 mod intake;
 mod location;
+mod probe;
 mod record;
 mod reply;
 mod respond;

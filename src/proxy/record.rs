@@ -15,6 +15,7 @@ use http::{Method, StatusCode, Uri, Version, request};
 use tokio::time::Instant;
 use uuid::Uuid;
 
+use super::client::Told;
 use super::worker::Worker;
 use crate::limit::{Announced, Caller};
 use crate::observe::{Line, Presence, Timestamp};
@@ -39,6 +40,8 @@ pub(super) struct Record {
     uri: Uri,
     host: Option<HeaderValue>,
     user_agent: Option<HeaderValue>,
+    /// What trusted proxies told of the client.
+    told: Option<Rc<Told>>,
     /// The id sent upstream and back.
     pub(super) request_id: HeaderValue,
     endpoint: Option<Arc<Endpoint>>,
@@ -107,6 +110,7 @@ impl Record {
             uri: parts.uri.clone(),
             host: first(HOST),
             user_agent: first(USER_AGENT),
+            told: None,
             request_id,
             endpoint: None,
             pin: 0,
@@ -150,6 +154,11 @@ impl Record {
     /// It has a place at its upstream until it has ended.
     pub(super) fn holds(&mut self, place: Option<Place>) {
         self.place = place;
+    }
+
+    /// A trusted proxy told who the client is.
+    pub(super) fn told(&mut self, told: Option<Rc<Told>>) {
+        self.told = told;
     }
 
     /// The endpoint was found.
@@ -305,8 +314,11 @@ impl Drop for Record {
         let [rpc_method, rpc_id, skill] = self.rpc.parts();
         let mut line = Line::new(self.ts, self.outcome);
         line.request_id = self.request_id.to_str().ok();
-        line.client_ip = self.connection.forwarded_for.to_str().ok();
-        line.listener = Some(&self.connection.listener);
+        let told = self.told.as_ref().map(|told| &told.forwarded_for);
+        let client = told.unwrap_or(&self.connection.forwarded_for);
+        line.client_ip = client.to_str().ok();
+        line.peer_ip = self.connection.via.as_deref();
+        line.listener = Some(&self.connection.listener.name);
         line.protocol = Some(protocol(self.version));
         line.method = Some(self.method.as_str());
         line.host = self.host.as_ref().and_then(|host| host.to_str().ok());

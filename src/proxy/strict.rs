@@ -177,7 +177,7 @@ fn host<'h>(head: &Head<'h, '_>) -> Result<Option<Cow<'h, str>>, Unfit> {
 }
 
 /// A `Host` value that is a valid authority without user info.
-fn authority(line: &HeaderValue) -> Option<&str> {
+pub(super) fn authority(line: &HeaderValue) -> Option<&str> {
     let text = line.to_str().ok()?;
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
     let (host, port) = match text.rsplit_once(':') {

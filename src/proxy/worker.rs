@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::intake::Budget;
 use crate::observe::{EndpointMeters, Pen, Rfc3339, Timestamp, WallClock};
 use crate::state::live::View;
-use crate::state::{Live, Shared, Snapshot};
+use crate::state::{Live, Readiness, Shared, Snapshot};
 use crate::upstream::Pools;
 
 /// One worker thread's belongings.
@@ -27,6 +27,7 @@ pub struct Worker {
     /// Counters of requests that found no endpoint.
     pub nowhere: EndpointMeters,
     pub(super) pen: Pen,
+    pub(super) readiness: Arc<Readiness>,
     wall: Arc<dyn WallClock>,
     view: RefCell<View>,
     random: RefCell<fastrand::Rng>,
@@ -46,6 +47,8 @@ pub struct Parts {
     pub pen: Pen,
     /// The time of day.
     pub wall: Arc<dyn WallClock>,
+    /// Whether new calls are welcome.
+    pub readiness: Arc<Readiness>,
 }
 
 impl Worker {
@@ -59,6 +62,7 @@ impl Worker {
             budget: parts.budget,
             pen: parts.pen,
             wall: parts.wall,
+            readiness: parts.readiness,
             view: RefCell::new(parts.live.view()),
             random: RefCell::new(fastrand::Rng::new()),
             spelled: RefCell::default(),

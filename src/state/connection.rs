@@ -10,17 +10,24 @@ use std::rc::Rc;
 use http::HeaderValue;
 use tokio::time::Instant;
 
+use super::listener::Listener;
+
 /// One client connection, shared by its socket and its requests. Stays on its worker thread.
 #[derive(Debug)]
 pub struct Connection {
-    /// The address the client connected from.
+    /// The address the connection came from.
     pub peer: SocketAddr,
-    /// The listener's name in the configuration.
-    pub listener: Rc<str>,
+    /// What it was accepted on.
+    pub listener: Rc<Listener>,
     /// `http` or `https`: what the client speaks.
     pub scheme: &'static str,
-    /// The client's address as `X-Forwarded-For` spells it.
+    /// The client's address as `X-Forwarded-For` spells it, as far as the connection tells.
     pub forwarded_for: HeaderValue,
+    /// The peer's address as text, where the client may be another: a proxy's.
+    pub via: Option<Box<str>>,
+    /// Whether requests tell their client by a header that is believed.
+    pub is_told: bool,
+    client: IpAddr,
     phase: Cell<Phase>,
     since: Cell<Instant>,
     in_flight: Cell<usize>,
@@ -56,14 +63,35 @@ pub struct Framing {
 impl Connection {
     /// A connection accepted at `now`, from which a request head is due.
     #[must_use]
-    pub fn new(peer: SocketAddr, listener: Rc<str>, scheme: &'static str, now: Instant) -> Self {
-        let address = canonical(peer.ip());
+    pub fn new(
+        peer: SocketAddr,
+        listener: Rc<Listener>,
+        scheme: &'static str,
+        now: Instant,
+    ) -> Self {
+        Self::on_behalf(peer, peer, listener, scheme, now)
+    }
+
+    /// One that a peer made on behalf of a client: what it said of it is believed.
+    #[must_use]
+    pub fn on_behalf(
+        client: SocketAddr,
+        peer: SocketAddr,
+        listener: Rc<Listener>,
+        scheme: &'static str,
+        now: Instant,
+    ) -> Self {
+        let address = client.ip().to_canonical();
+        let is_told = listener.trusted_proxies.contain(address);
+        let is_proxied = is_told || client != peer;
         Self {
             peer,
             listener,
             scheme,
-            forwarded_for: HeaderValue::from_str(&address.to_string())
-                .unwrap_or_else(|_| HeaderValue::from_static("unknown")),
+            forwarded_for: spelled(address),
+            via: is_proxied.then(|| peer.ip().to_canonical().to_string().into()),
+            is_told,
+            client: address,
             phase: Cell::new(Phase::Head),
             since: Cell::new(now),
             in_flight: Cell::new(0),
@@ -71,10 +99,11 @@ impl Connection {
         }
     }
 
-    /// The client's address; an IPv4 address mapped into IPv6 is given as IPv4.
+    /// The client's address, as far as the connection tells; an IPv4 address mapped into IPv6 is
+    /// given as IPv4.
     #[must_use]
-    pub fn client(&self) -> IpAddr {
-        canonical(self.peer.ip())
+    pub const fn client(&self) -> IpAddr {
+        self.client
     }
 
     /// What the connection is doing.
@@ -129,8 +158,11 @@ impl Connection {
     }
 }
 
-fn canonical(address: IpAddr) -> IpAddr {
-    address.to_canonical()
+/// An address as a header spells it.
+#[must_use]
+pub fn spelled(address: IpAddr) -> HeaderValue {
+    HeaderValue::from_str(&address.to_string())
+        .unwrap_or_else(|_| HeaderValue::from_static("unknown"))
 }
 
 #[cfg(test)]
@@ -140,7 +172,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_connection_is_quiet_when_its_last_request_has_ended() {
         let peer = "127.0.0.1:1".parse().unwrap();
-        let connection = Connection::new(peer, "public".into(), "http", Instant::now());
+        let meters = crate::observe::Metrics::new("0").listener("public");
+        let listener = Rc::new(Listener::bare("public", meters));
+        let now = Instant::now();
+        let connection = Connection::on_behalf(peer, peer, listener, "http", now);
         connection.begin(Instant::now());
         connection.begin(Instant::now());
         connection.end(Instant::now());

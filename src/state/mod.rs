@@ -5,7 +5,9 @@
 
 pub mod connection;
 pub mod effective;
+pub mod listener;
 pub mod live;
+pub mod readiness;
 pub mod reload;
 
 pub mod routes;
@@ -13,6 +15,8 @@ pub mod snapshot;
 pub mod watch;
 
 pub use effective::Effective;
+pub use listener::{Listener, Networks};
 pub use live::Live;
+pub use readiness::Readiness;
 pub use reload::{Attempt, Rejected, Reloader};
 pub use snapshot::{Endpoint, Pin, Shared, Snapshot};

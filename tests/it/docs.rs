@@ -169,6 +169,7 @@ fn the_access_log_table_is_the_fields_of_a_line() {
         ts: Timestamp::UNIX_EPOCH,
         request_id: Some("r"),
         client_ip: Some("192.0.2.7"),
+        peer_ip: Some("10.0.0.1"),
         listener: Some("public"),
         protocol: Some("HTTP/1.1"),
         method: Some("POST"),

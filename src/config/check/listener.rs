@@ -3,15 +3,20 @@
 use std::net::SocketAddr;
 use std::path::Path;
 
+use crate::config::check::front;
 use crate::config::file::File;
 use crate::config::problem::Problem;
 use crate::config::read::{At, Field};
 use crate::config::report::{Finding, Report};
 use crate::config::settings::{Admin, Listener, Tls};
+use crate::config::word::Integer;
 
 /// Where the admin socket is when the file does not say.
 const ADMIN: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 9901);
+
+/// How many connections may wait for being accepted when the file does not say.
+const BACKLOG: u64 = 4096;
 
 /// The admin socket.
 pub(crate) fn admin(field: &Field<SocketAddr>) -> Admin {
@@ -64,18 +69,21 @@ pub(crate) fn check(
             }
             taken.push((at, &named.path));
         }
-        listeners.push(match (address, tls) {
-            (Some(address), None) => Some(Listener {
-                name: named.name.clone(),
-                address: address.value,
-                tls: None,
-            }),
-            (Some(address), Some(Some(tls))) => Some(Listener {
-                name: named.name.clone(),
-                address: address.value,
-                tls: Some(tls),
-            }),
-            (None, _) | (_, Some(None)) => None,
+        let front = front::check(named, report);
+        let backlog = named.value.backlog.or(Integer(BACKLOG));
+        let listener = |address: &At<SocketAddr>, tls, front| Listener {
+            name: named.name.clone(),
+            address: address.value,
+            tls,
+            backlog: u16::try_from(backlog.0).unwrap_or(u16::MAX),
+            front,
+        };
+        listeners.push(match (address, tls, front) {
+            (Some(address), None, Some(front)) => Some(listener(address, None, front)),
+            (Some(address), Some(Some(tls)), Some(front)) => {
+                Some(listener(address, Some(tls), front))
+            }
+            (None, ..) | (_, Some(None), _) | (.., None) => None,
         });
     }
     listeners

@@ -6,6 +6,7 @@
 
 mod contract;
 mod endpoint;
+mod front;
 mod listener;
 mod names;
 mod quota;
@@ -53,6 +54,7 @@ pub(crate) fn check(file: File, directory: &Path, report: &Report<'_>) -> Option
         .map(|named| endpoint::check(named, &rooms))
         .collect();
     same_place(&file, report);
+    front::shadows(&file, report);
     if report.has_errors() {
         return None;
     }

@@ -3,6 +3,8 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use super::Front;
+
 /// `[listener.NAME]`: a socket we accept on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listener {
@@ -12,6 +14,10 @@ pub struct Listener {
     pub address: SocketAddr,
     /// Its certificate. `None`: clear text.
     pub tls: Option<Tls>,
+    /// Most connections that wait for being accepted. Default 4096.
+    pub backlog: u16,
+    /// What stands in front of it.
+    pub front: Front,
 }
 
 /// `tls` of a listener. Paths are resolved against the directory of the configuration file.

@@ -4,7 +4,7 @@ use super::*;
 use crate::config::report::Report;
 
 const EXAMPLES: usize = 5;
-const BLOCKS: usize = 7;
+const BLOCKS: usize = 8;
 
 #[test]
 fn examples_load_without_a_word() {
@@ -27,7 +27,10 @@ fn examples_load_without_a_word() {
 fn keys() -> Vec<(&'static str, &'static str)> {
     let text =
         fs::read_to_string(repository("tests/fixtures/config/good/design-both.toml")).unwrap();
-    let text = format!("{text}\n[quota.spare]\nper = \"all\"\nrate = \"1/s\"\n");
+    let text = format!(
+        "{text}\n[quota.spare]\nper = \"all\"\nrate = \"1/s\"\n[listener.spare]\n\
+         address = \"127.0.0.1:0\"\nproxy_protocol = {{ trusted = [\"10.0.0.0/8\"] }}\n"
+    );
     let report = Report::new(&text, Path::new("f"));
     settings(Format::Toml, Path::new("f"), &env, &report).unwrap();
     let known = report.known();
@@ -41,11 +44,12 @@ fn keys() -> Vec<(&'static str, &'static str)> {
 fn the_full_example_names_every_key() {
     let text = fs::read_to_string(repository("config/forecourt.toml")).unwrap();
     let keys = keys();
-    assert_eq!(keys.len(), 69);
+    assert_eq!(keys.len(), 75);
     for (section, key) in keys {
         let is_named = match section {
             "the file" => text.contains(&format!("\n[{key}")),
             "`tls`" => text.contains(&format!("{key} = \"")),
+            "`proxy_protocol`" => text.contains(&format!("{key} = [")),
             _ => text.lines().any(|line| {
                 let line = line.trim_start_matches(['#', ' ']);
                 line.split('=')

@@ -57,7 +57,7 @@ fn what_is_shown_reads_back_as_the_same_settings() {
             count += 1;
         }
     }
-    assert_eq!((count, without_secrets), (16, 11));
+    assert_eq!((count, without_secrets), (17, 12));
 }
 
 #[test]

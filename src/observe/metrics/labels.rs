@@ -39,6 +39,17 @@ pub(super) struct On {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct Worker {
+    pub(super) worker: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct Unproxied {
+    pub(super) listener: String,
+    pub(super) reason: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(super) struct Pooled {
     pub(super) upstream: String,
     pub(super) state: &'static str,
@@ -86,6 +97,13 @@ pub(super) fn decided(quota: &str, decision: &'static str) -> Decided {
 pub(super) fn on(listener: &str) -> On {
     On {
         listener: listener.to_owned(),
+    }
+}
+
+pub(super) fn unproxied(listener: &str, reason: &'static str) -> Unproxied {
+    Unproxied {
+        listener: listener.to_owned(),
+        reason,
     }
 }
 

@@ -83,6 +83,14 @@ pub struct ListenerMeters {
     pub connections: Gauge,
     /// Connections closed on arrival because there were too many.
     pub refused: Counter,
+    /// Health probes that were answered.
+    pub probes: Counter,
+    /// Connections closed because their peer may not send a PROXY header.
+    pub untrusted: Counter,
+    /// Connections closed because what came was no PROXY header.
+    pub malformed: Counter,
+    /// Connections closed because the PROXY header was not complete in time.
+    pub late: Counter,
 }
 
 /// What is counted for one upstream. Clones count together.

@@ -17,6 +17,7 @@ fn busy() -> Metrics {
     endpoint.stripped_query();
     metrics.quota("per-buyer").refused.inc();
     metrics.listener("public").refused.inc();
+    metrics.worker(1).set(3);
     metrics.upstream("lakeside").idle.set(4);
     metrics.config_applied(7, Timestamp::from_second(1_796_057_603).unwrap());
     metrics.config_reloaded(true);
@@ -73,6 +74,7 @@ fn what_was_counted_is_shown() {
         "forecourt_ratelimit_overflow_total 5",
         "forecourt_connections{listener=\"public\"} 0",
         "forecourt_connections_refused_total{listener=\"public\"} 1",
+        "forecourt_worker_connections{worker=\"1\"} 3",
         "forecourt_upstream_connections{upstream=\"lakeside\",state=\"idle\"} 4",
         "forecourt_config_reloads_total{result=\"success\"} 1",
         "forecourt_config_reloads_total{result=\"failure\"} 0",

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use forecourt::app::{self, Options};
+use forecourt::app::{self, Inherited, Options};
 use forecourt::limit::ManualClock;
 use forecourt::observe::ManualWallClock;
 use serde_json::Value;
@@ -100,15 +100,32 @@ impl Gateway {
         Self::start_in(tempfile::tempdir().unwrap(), path)
     }
 
+    /// The same with two workers on a socket that was opened before.
+    #[track_caller]
+    pub fn start_two_on(socket: TcpListener, configuration: &str) -> Self {
+        let address = socket.local_addr().unwrap().to_string();
+        let configuration = two_workers(configuration).replacen("127.0.0.1:0", &address, 1);
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("forecourt.toml");
+        fs::write(&path, configuration).unwrap();
+        Self::start_with(directory, path, Inherited::of([socket]).unwrap())
+    }
+
     #[track_caller]
     fn start_in(directory: TempDir, path: PathBuf) -> Self {
+        Self::start_with(directory, path, Inherited::default())
+    }
+
+    #[track_caller]
+    fn start_with(directory: TempDir, path: PathBuf, inherited: Inherited) -> Self {
         let clock = ManualClock::new();
-        let inner = app::Gateway::start(Options {
+        let options = Options {
             path,
             env: Arc::new(|name| (name == "DEALER_TOKEN").then(|| "dealer-secret".to_owned())),
             clock: Arc::new(clock.clone()),
             wall: Arc::new(ManualWallClock::at(NOW_MS)),
-        });
+        };
+        let inner = app::Gateway::start_with(options, inherited);
         Self {
             inner: inner.unwrap_or_else(|error| panic!("{error}")),
             clock,

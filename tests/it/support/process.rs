@@ -45,10 +45,23 @@ pub fn run(arguments: &[&str]) -> Ended {
 impl Process {
     /// `forecourt run -c FILE`.
     pub fn start(file: &Path) -> Self {
-        let mut child = command()
-            .args(["run", "-c"])
-            .arg(file)
-            .stdin(Stdio::null())
+        let mut command = command();
+        command.args(["run", "-c"]).arg(file).stdin(Stdio::null());
+        Self::spawn(command)
+    }
+
+    /// The same through a line of shell, in which `"$@"` is the command, and standard input is
+    /// given.
+    pub fn start_through(line: &str, stdin: Stdio, file: &Path) -> Self {
+        let mut command = Command::new("/bin/sh");
+        command.env_clear().args(["-c", line, "sh"]);
+        command.args([env!("CARGO_BIN_EXE_forecourt"), "run", "-c"]);
+        command.arg(file).stdin(stdin);
+        Self::spawn(command)
+    }
+
+    fn spawn(mut command: Command) -> Self {
+        let mut child = command
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()

@@ -1,0 +1,82 @@
+//! Decides what each metric is called, and what it is said to tell. The whole list, in the order of
+//! `docs/operations.md`.
+
+/// Every metric as it is scraped in text format 0.0.4, and what it tells.
+pub const NAMES: &[(&str, &str)] = &[
+    (
+        "forecourt_http_requests_total",
+        "Requests by how they ended; endpoint is empty where none was found",
+    ),
+    (
+        "forecourt_http_request_duration_seconds",
+        "From a request's head to the last byte of its answer",
+    ),
+    (
+        "forecourt_upstream_duration_seconds",
+        "From handing a request over to the head of the upstream's answer",
+    ),
+    (
+        "forecourt_normalized_headers_total",
+        "Absent headers that were filled in",
+    ),
+    (
+        "forecourt_reported_total",
+        "Requests that a step in report mode would have refused",
+    ),
+    (
+        "forecourt_stripped_query_total",
+        "Requests from whose query a protocol parameter was removed",
+    ),
+    (
+        "forecourt_ratelimit_decisions_total",
+        "Decisions by quota: admitted, or refused by this one",
+    ),
+    ("forecourt_ratelimit_keys", "Quota buckets in memory"),
+    (
+        "forecourt_ratelimit_overflow_total",
+        "Calls decided on a shared bucket because the table was full",
+    ),
+    ("forecourt_connections", "Open client connections"),
+    (
+        "forecourt_worker_connections",
+        "Open client connections by the worker thread that serves them",
+    ),
+    (
+        "forecourt_connections_refused_total",
+        "Client connections closed on arrival because there were too many",
+    ),
+    (
+        "forecourt_proxy_protocol_refused_total",
+        "Client connections closed for want of a PROXY header: untrusted peer, malformed or late",
+    ),
+    (
+        "forecourt_health_probes_total",
+        "Probes of a listener's health path; they are no requests",
+    ),
+    ("forecourt_requests_in_flight", "Requests being served"),
+    (
+        "forecourt_in_flight_bytes",
+        "Bytes of request bodies held in memory",
+    ),
+    (
+        "forecourt_upstream_connections",
+        "Connections to an upstream, idle or active",
+    ),
+    (
+        "forecourt_config_reloads_total",
+        "Configuration reloads: success, or failure where the old one serves on",
+    ),
+    (
+        "forecourt_config_generation",
+        "Generation of the configuration that serves",
+    ),
+    (
+        "forecourt_config_last_reload_success_timestamp_seconds",
+        "When the configuration that serves was applied",
+    ),
+    (
+        "forecourt_access_log_dropped_total",
+        "Access-log lines that were lost",
+    ),
+    ("forecourt_build_info", "The version that runs; always 1"),
+];
