@@ -407,9 +407,16 @@ fn a_quiet_connection_is_told_to_go_and_a_busy_one_is_not() {
     busy.post(1, &call("1"));
     let mut peer = upstream.accept();
     peer.request().unwrap();
+    // The end of one stream does not make it quiet while another is open.
+    busy.post(3, &call("2"));
+    let mut other = upstream.accept();
+    other.request().unwrap();
+    other.send(upstream::ok());
+    assert!(busy.until(DATA).ends_stream());
     elapse(Duration::from_millis(600));
     peer.send(upstream::ok());
-    assert_eq!(busy.next().unwrap().kind, HEADERS);
+    let next = busy.next().unwrap();
+    assert_eq!((next.kind, next.stream), (HEADERS, 1));
     assert_eq!(busy.until(GOAWAY).word(4), NO_ERROR);
     while busy.next().is_some() {}
     // One that does not say goodbye is left alone.
@@ -594,17 +601,21 @@ fn half_a_body_is_no_body() {
     let upstream = Upstream::recording();
     let gateway = Gateway::before(&upstream);
     let mut client = Frames::client(gateway.address(), &[]);
-    for (stream, reason) in [(1, CANCEL), (3, NO_ERROR), (5, PROTOCOL_ERROR)] {
+    // A connection to the dealer is at hand: a call that is forwarded has arrived.
+    client.post(1, &call("1"));
+    assert!(client.until(DATA).ends_stream());
+    upstream.take();
+    for (stream, reason) in [(3, CANCEL), (5, NO_ERROR), (7, PROTOCOL_ERROR)] {
         client.head(stream, &[], false);
         // A whole call, but for its end.
         client.send(DATA, 0, stream, call("1").as_bytes());
         client.reset(stream, reason);
     }
-    client.post(7, &call("2"));
-    assert_eq!(client.until(HEADERS).stream, 7);
+    client.post(13, &call("2"));
+    assert_eq!(client.until(HEADERS).stream, 13);
     assert_eq!(upstream.take().body, call("2").into_bytes());
     // Less, or more, than was announced.
-    for (stream, length) in [(9, "1000"), (11, "3")] {
+    for (stream, length) in [(15, "1000"), (17, "3")] {
         client.head(stream, &[("content-length", length)], false);
         client.send(DATA, frames::END_STREAM, stream, call("1").as_bytes());
         let reset = client.until(RST_STREAM);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::support::call::{call, lead, post, search};
 use crate::support::frames::{
     self, CANCEL, DATA, Frames, HEADERS, HTTP_1_1_REQUIRED, NO_ERROR, PROTOCOL_ERROR,
-    REFUSED_STREAM, RST_STREAM,
+    REFUSED_STREAM, RST_STREAM, WINDOW_UPDATE,
 };
 use crate::support::gateway::dealer_at;
 use crate::support::http2::{Dealer, Http2, piece};
@@ -484,6 +484,32 @@ fn a_client_that_goes_away_resets_its_stream_at_once() {
     assert_eq!(upstream.connections(), 1);
 }
 
+/// Sends on one stream for as long as the gateway lets it; how much it was.
+fn fill(dealer: &mut Frames, stream: u32) -> usize {
+    let patience = dealer.stream.read_timeout().unwrap();
+    dealer
+        .stream
+        .set_read_timeout(Some(Duration::from_millis(300)))
+        .unwrap();
+    let (mut sent, mut allowed) = (0, 64 * 1024);
+    loop {
+        while sent < allowed {
+            let piece = vec![b'x'; (allowed - sent).min(16 * 1024)];
+            dealer.send(DATA, 0, stream, &piece);
+            sent += piece.len();
+        }
+        match dealer.any() {
+            Some(frame) if frame.kind == WINDOW_UPDATE && frame.stream == stream => {
+                allowed += frame.word(0) as usize;
+            }
+            Some(_) => {}
+            None => break,
+        }
+    }
+    dealer.stream.set_read_timeout(patience).unwrap();
+    sent
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn events_pass_one_by_one_and_a_slow_reader_holds_up_nobody() {
     let upstream = Upstream::manual();
@@ -494,10 +520,9 @@ async fn events_pass_one_by_one_and_a_slow_reader_holds_up_nobody() {
     let (stalled, _) = dealer.request().unwrap();
     dealer.answer_head(stalled);
     let slow = slow.await.unwrap();
-    // As much as its window takes: no byte of it is read.
-    for _ in 0..4 {
-        dealer.send(DATA, 0, stalled, &[b'x'; 16 * 1024 - 1]);
-    }
+    // As much as its window takes, until nothing more is let through: no byte of it is read.
+    let sent = fill(&mut dealer, stalled);
+    assert!((64 * 1024..512 * 1024).contains(&sent), "{sent}");
     let lively = client.send(Http2::call(), &call("2")).await.unwrap();
     let (stream, _) = dealer.request().unwrap();
     let event = [(":status", "200"), ("content-type", "text/event-stream")];
@@ -512,7 +537,7 @@ async fn events_pass_one_by_one_and_a_slow_reader_holds_up_nobody() {
     // What is taken at this end is what may be sent at the other.
     let mut body = slow.into_body();
     let mut taken = 0;
-    while taken < 4 * (16 * 1024 - 1) {
+    while taken < sent {
         taken += piece(&mut body).await.unwrap().unwrap().len();
     }
     dealer.send(DATA, frames::END_STREAM, stalled, b"y");
