@@ -16,8 +16,8 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use criterion::{Criterion, criterion_group, criterion_main};
+use forecourt::http1::Fields;
 use forecourt::limit::{Dimension, Limiter, Quota, Rule, Source, Subject, SystemClock, identify};
-use http::HeaderMap;
 
 const ONE: NonZeroU32 = NonZeroU32::MIN;
 
@@ -34,7 +34,7 @@ fn quota(name: &str, per: Dimension, interval: Duration) -> Quota {
 
 fn subject(number: u32) -> Subject {
     let address = IpAddr::V4(Ipv4Addr::from(number));
-    let caller = identify(&[Source::Address], &HeaderMap::new(), address);
+    let caller = identify(&[Source::Address], &Fields::default(), address);
     Subject::new(&caller, address)
 }
 

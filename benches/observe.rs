@@ -20,7 +20,7 @@ fn admitted() -> Line<'static> {
         listener: Some("public"),
         protocol: Some("HTTP/1.1"),
         method: Some("POST"),
-        host: Some("lakeside.example.com"),
+        host: Some(b"lakeside.example.com"),
         path: Some("/a2a"),
         endpoint: Some("lakeside"),
         contract: Some("aap/3.0"),

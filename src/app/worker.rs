@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Request, Response};
 use http_body::Body;
 use tokio::runtime;
 use tokio::task::LocalSet;
 use tokio::time::{MissedTickBehavior, interval};
 
+use crate::http1::{Answer, RequestHead};
 use crate::listen::{self, Acceptor, Bound, Desk, Draining, Handler, Limits, Open, Stage};
 use crate::observe::{Pen, WallClock};
 use crate::proxy::worker::Parts;
@@ -109,12 +109,12 @@ struct Ingress {
 impl Handler for Ingress {
     type Body = proxy::Body;
 
-    async fn handle<B>(&self, request: Request<B>) -> Response<proxy::Body>
+    async fn handle<B>(&self, head: RequestHead, body: B) -> Answer<proxy::Body>
     where
         B: Body<Data = Bytes> + Unpin,
         B::Error: Into<Box<dyn Error + Send + Sync>>,
     {
-        ingress::handle(&self.worker, &self.connection, request).await
+        ingress::handle(&self.worker, &self.connection, head, body).await
     }
 }
 

@@ -5,19 +5,17 @@
 //! byte that is not the head's.
 
 use std::mem::MaybeUninit;
+use std::ops::Range;
 
-use bytes::{Buf, Bytes, BytesMut};
-use http::header::{CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, Version};
-use smallvec::SmallVec;
+use bytes::{Buf, BytesMut};
+use http::header::CONTENT_LENGTH;
+use http::{Method, StatusCode, Uri, Version};
 
 use super::body::Length;
+use super::fields::{Fields, Known, Line};
 
 /// The most header lines that any limit allows.
 const MOST_LINES: usize = 1000;
-
-/// Room for fields that are added on the way.
-const SPARE: usize = 4;
 
 /// So many lines are read without memory of their own.
 const USUAL_LINES: usize = 100;
@@ -57,6 +55,15 @@ pub struct Framing {
 }
 
 impl Framing {
+    /// The length that a body was announced with, in the one line there is.
+    #[must_use]
+    pub const fn announced(self) -> Option<u64> {
+        match self.lengths {
+            1 => self.exact,
+            _ => None,
+        }
+    }
+
     fn length(self, version: Version, otherwise: Length) -> Option<Length> {
         match (self.lengths, self.encodings) {
             (0, 0) => Some(otherwise),
@@ -76,8 +83,8 @@ pub struct RequestHead {
     pub uri: Uri,
     /// 1.0 or 1.1.
     pub version: Version,
-    /// The fields, names in lower case.
-    pub headers: HeaderMap,
+    /// The fields.
+    pub fields: Fields,
     /// What it says of its body.
     pub framing: Framing,
     /// Whether a line ended in a bare line feed.
@@ -86,6 +93,30 @@ pub struct RequestHead {
     pub has_fragment: bool,
     /// Whether the client wants to send another request on this connection.
     pub keeps_alive: bool,
+}
+
+impl From<http::request::Parts> for RequestHead {
+    /// A head that came in another protocol, which frames bodies by itself.
+    fn from(parts: http::request::Parts) -> Self {
+        let mut lengths = parts.headers.get_all(CONTENT_LENGTH).iter();
+        let exact = lengths.next().and_then(|it| it.to_str().ok()?.parse().ok());
+        let count = lengths.count() + usize::from(parts.headers.contains_key(CONTENT_LENGTH));
+        let framing = Framing {
+            lengths: u8::try_from(count).unwrap_or(u8::MAX),
+            exact,
+            ..Framing::default()
+        };
+        Self {
+            method: parts.method,
+            uri: parts.uri,
+            version: parts.version,
+            fields: Fields::from(&parts.headers),
+            framing,
+            has_bare_line_feed: false,
+            has_fragment: false,
+            keeps_alive: true,
+        }
+    }
 }
 
 impl RequestHead {
@@ -103,8 +134,8 @@ pub struct ResponseHead {
     pub status: StatusCode,
     /// 1.0 or 1.1.
     pub version: Version,
-    /// The fields, names in lower case.
-    pub headers: HeaderMap,
+    /// The fields.
+    pub fields: Fields,
     /// Whether the upstream keeps the connection open.
     pub keeps_alive: bool,
     framing: Framing,
@@ -150,23 +181,22 @@ pub fn read_request(
     };
     let method = Method::from_bytes(method.as_bytes()).map_err(|_| BadHead::Malformed)?;
     let base = received.as_ptr() as usize;
-    let target = Piece::of(target.as_bytes(), base);
-    let lines: Lines = parsed.headers.iter().map(|it| Line::of(it, base)).collect();
+    let target = place(target.as_bytes(), base);
+    let (lines, framing, closes) = fields(parsed.headers, base);
 
     let head = received.split_to(length).freeze();
-    let target = target.cut(&head);
+    let target = head.slice(target);
     let has_fragment = memchr::memchr(b'#', &target).is_some();
     let uri = Uri::from_maybe_shared(target).map_err(|_| BadHead::Malformed)?;
-    let fields = Fields::read(&head, &lines)?;
     Ok(Some(RequestHead {
         method,
         uri,
         version: version(minor),
-        keeps_alive: keeps_alive(minor, &fields.headers),
+        keeps_alive: !closes.unwrap_or(minor == 0),
         has_bare_line_feed: has_bare_line_feed(&head),
         has_fragment,
-        headers: fields.headers,
-        framing: fields.framing,
+        fields: Fields::of(head, lines),
+        framing,
     }))
 }
 
@@ -192,16 +222,15 @@ pub fn read_response(
     };
     let status = StatusCode::from_u16(code).map_err(|_| BadHead::Malformed)?;
     let base = received.as_ptr() as usize;
-    let lines: Lines = parsed.headers.iter().map(|it| Line::of(it, base)).collect();
+    let (lines, framing, closes) = fields(parsed.headers, base);
 
     let head = received.split_to(length).freeze();
-    let fields = Fields::read(&head, &lines)?;
     Ok(Some(ResponseHead {
         status,
         version: version(minor),
-        keeps_alive: keeps_alive(minor, &fields.headers),
-        headers: fields.headers,
-        framing: fields.framing,
+        keeps_alive: !closes.unwrap_or(minor == 0),
+        fields: Fields::of(head, lines),
+        framing,
     }))
 }
 
@@ -260,70 +289,54 @@ fn names_a_version(received: &[u8]) -> bool {
     last.is_some_and(|word| word.starts_with(b"HTTP/")) && words.next().is_none()
 }
 
-/// A place in a head: start and end, in bytes from its beginning.
-#[derive(Clone, Copy, Debug)]
-struct Piece(usize, usize);
-
-impl Piece {
-    fn of(bytes: &[u8], base: usize) -> Self {
-        let start = (bytes.as_ptr() as usize).saturating_sub(base);
-        Self(start, start + bytes.len())
+/// The fields of a head that `httparse` read, and what they say of the body. `base` is where the
+/// head begins.
+fn fields(parsed: &[httparse::Header<'_>], base: usize) -> (Vec<Line>, Framing, Option<bool>) {
+    let mut lines = Vec::with_capacity(parsed.len());
+    let mut framing = Framing::default();
+    let mut closes = None;
+    for line in parsed {
+        let known = Known::of(line.name.as_bytes());
+        if known == Known::ContentLength {
+            framing.lengths = framing.lengths.saturating_add(1);
+            framing.exact = exact(line.value);
+        } else if known == Known::TransferEncoding {
+            framing.encodings = framing.encodings.saturating_add(1);
+            framing.is_chunked = line.value.eq_ignore_ascii_case(b"chunked");
+        } else if known == Known::Connection {
+            closes = said_of_connection(line.value, closes);
+        }
+        let name = place(line.name.as_bytes(), base);
+        // An empty value may stand anywhere.
+        let value = match line.value {
+            [] => 0..0,
+            value => place(value, base),
+        };
+        lines.push(Line::new(known, name, value));
     }
-
-    fn cut(self, head: &Bytes) -> Bytes {
-        head.slice(self.0..self.1)
-    }
+    (lines, framing, closes)
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Line {
-    name: Piece,
-    value: Piece,
+/// Where bytes of a head stand in it.
+fn place(bytes: &[u8], base: usize) -> Range<usize> {
+    let start = (bytes.as_ptr() as usize).saturating_sub(base);
+    start..start + bytes.len()
 }
 
-type Lines = SmallVec<[Line; 24]>;
-
-impl Line {
-    fn of(line: &httparse::Header<'_>, base: usize) -> Self {
-        Self {
-            name: Piece::of(line.name.as_bytes(), base),
-            value: match line.value {
-                // An empty value may stand anywhere.
-                [] => Piece(0, 0),
-                value => Piece::of(value, base),
-            },
+/// Whether a `Connection` line says to close (RFC 9112 section 9.3), given what others said: closing
+/// outweighs keeping.
+fn said_of_connection(line: &[u8], before: Option<bool>) -> Option<bool> {
+    let mut said = before;
+    for option in line.split(|byte| *byte == b',') {
+        let option = option.trim_ascii();
+        if option.eq_ignore_ascii_case(b"close") {
+            return Some(true);
+        }
+        if option.eq_ignore_ascii_case(b"keep-alive") {
+            said = said.or(Some(false));
         }
     }
-}
-
-/// The fields of a head, and how often they speak of the body's framing.
-struct Fields {
-    headers: HeaderMap,
-    framing: Framing,
-}
-
-impl Fields {
-    fn read(head: &Bytes, lines: &[Line]) -> Result<Self, BadHead> {
-        let mut headers = HeaderMap::with_capacity(lines.len() + SPARE);
-        let mut framing = Framing::default();
-        for line in lines {
-            let name = head.get(line.name.0..line.name.1).unwrap_or_default();
-            let name = HeaderName::from_bytes(name).map_err(|_| BadHead::Malformed)?;
-            let value = HeaderValue::from_maybe_shared(line.value.cut(head))
-                .map_err(|_| BadHead::Malformed)?;
-            if name == CONTENT_LENGTH {
-                framing.lengths = framing.lengths.saturating_add(1);
-                framing.exact = exact(value.as_bytes());
-            } else if name == TRANSFER_ENCODING {
-                framing.encodings = framing.encodings.saturating_add(1);
-                framing.is_chunked = value.as_bytes().eq_ignore_ascii_case(b"chunked");
-            }
-            headers
-                .try_append(name, value)
-                .map_err(|_| BadHead::TooLarge)?;
-        }
-        Ok(Self { headers, framing })
-    }
+    said
 }
 
 const fn version(minor: u8) -> Version {
@@ -331,21 +344,6 @@ const fn version(minor: u8) -> Version {
         0 => Version::HTTP_10,
         _ => Version::HTTP_11,
     }
-}
-
-/// Whether a message leaves its connection open (RFC 9112 section 9.3).
-fn keeps_alive(minor: u8, headers: &HeaderMap) -> bool {
-    let mut keeps = minor > 0;
-    for line in headers.get_all(CONNECTION) {
-        for option in line.as_bytes().split(|byte| *byte == b',') {
-            let option = option.trim_ascii();
-            if option.eq_ignore_ascii_case(b"close") {
-                return false;
-            }
-            keeps |= option.eq_ignore_ascii_case(b"keep-alive");
-        }
-    }
-    keeps
 }
 
 /// The value of a `Content-Length`: digits and nothing else.

@@ -6,9 +6,13 @@
 //! heads and pieces come out. Must never guess where a body ends.
 
 mod body;
+mod fields;
 mod head;
+mod lines;
 mod write;
 
 pub use body::{Decoder, Length, Malformed};
+pub use fields::{Field, Fields, Known};
 pub use head::{BadHead, Framing, Limits, RequestHead, ResponseHead, read_request, read_response};
-pub use write::{chunk_end, chunk_start, digits, field, request_line, status_line};
+pub use lines::{Answer, Lines};
+pub use write::{chunk_end, chunk_start, digits, request_line, status_line};

@@ -1,9 +1,9 @@
-//! Decides how heads and chunks are written: names in lower case, one space, CR LF.
+//! Decides how first lines and chunks are written: one space, CR LF.
 //!
 //! Appends to a buffer and nothing else. Must never be given a value that was not checked to be one:
-//! `HeaderName`, `HeaderValue`, `Method` and a parsed target are.
+//! `Method` and a parsed target are.
 
-use http::{HeaderName, HeaderValue, Method, StatusCode};
+use http::{Method, StatusCode};
 
 /// `POST /a2a HTTP/1.1`.
 pub fn request_line(out: &mut Vec<u8>, method: &Method, target: &str) {
@@ -24,17 +24,6 @@ pub fn status_line(out: &mut Vec<u8>, status: StatusCode) {
     out.push(b' ');
     let reason = status.canonical_reason().unwrap_or_default();
     out.extend_from_slice(reason.as_bytes());
-    out.extend_from_slice(b"\r\n");
-}
-
-/// One header line.
-pub fn field(out: &mut Vec<u8>, name: &HeaderName, value: &HeaderValue) {
-    let name = name.as_str().as_bytes();
-    let value = value.as_bytes();
-    out.reserve(name.len() + value.len() + 4);
-    out.extend_from_slice(name);
-    out.extend_from_slice(b": ");
-    out.extend_from_slice(value);
     out.extend_from_slice(b"\r\n");
 }
 
@@ -99,10 +88,6 @@ mod tests {
             let status = StatusCode::from_u16(status).unwrap();
             assert_eq!(written(|out| status_line(out, status)), line);
         }
-        let name = HeaderName::from_static("x-name");
-        let value = HeaderValue::from_static("A value");
-        let line = written(|out| field(out, &name, &value));
-        assert_eq!(line, "x-name: A value\r\n");
     }
 
     #[test]

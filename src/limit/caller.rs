@@ -7,9 +7,10 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 
-use http::{HeaderMap, HeaderName};
+use http::HeaderName;
 
 use super::fingerprint::{Domain, Fingerprint};
+use crate::http1::Fields;
 
 /// Where a caller's name may be found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,9 +40,9 @@ enum Known {
 /// The header among the sources that stands on more than one line, if there is one. Whom such a
 /// request is from depends on who reads it: it is to be refused before it is identified.
 #[must_use]
-pub fn repeated<'s>(sources: &'s [Source], headers: &HeaderMap) -> Option<&'s HeaderName> {
+pub fn repeated<'s>(sources: &'s [Source], fields: &Fields) -> Option<&'s HeaderName> {
     sources.iter().find_map(|source| match source {
-        Source::Header(name) => headers.get_all(name).iter().nth(1).map(|_| name),
+        Source::Header(name) => fields.named(name).nth(1).map(|_| name),
         Source::Address => None,
     })
 }
@@ -53,11 +54,11 @@ pub fn repeated<'s>(sources: &'s [Source], headers: &HeaderMap) -> Option<&'s He
 /// them, HTTP/1.1 does not: a caller must not get a second bucket by adding one). When no source
 /// says anything, all such callers are one.
 #[must_use]
-pub fn identify(sources: &[Source], headers: &HeaderMap, address: IpAddr) -> Caller {
+pub fn identify(sources: &[Source], fields: &Fields, address: IpAddr) -> Caller {
     for source in sources {
         match source {
             Source::Header(name) => {
-                if let Some(fingerprint) = by_header(name, headers) {
+                if let Some(fingerprint) = by_header(name, fields) {
                     return Caller {
                         fingerprint,
                         known: Known::Header(name.clone()),
@@ -147,8 +148,8 @@ impl Subject {
     }
 }
 
-fn by_header(name: &HeaderName, headers: &HeaderMap) -> Option<Fingerprint> {
-    let value = trim(headers.get_all(name).iter().next()?.as_bytes());
+fn by_header(name: &HeaderName, fields: &Fields) -> Option<Fingerprint> {
+    let value = fields.named(name).next()?;
     let parts = [name.as_str().as_bytes(), value];
     (!value.is_empty()).then(|| Fingerprint::of(Domain::Header, parts))
 }
@@ -172,17 +173,10 @@ fn network(address: IpAddr) -> IpAddr {
     }
 }
 
-fn trim(mut value: &[u8]) -> &[u8] {
-    while let [b' ' | b'\t', rest @ ..] | [rest @ .., b' ' | b'\t'] = value {
-        value = rest;
-    }
-    value
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use http::HeaderValue;
+    use http::{HeaderMap, HeaderValue};
     use proptest::prelude::*;
 
     fn sources() -> [Source; 3] {
@@ -193,12 +187,12 @@ mod tests {
         ]
     }
 
-    fn headers(lines: &[(&'static str, &'static str)]) -> HeaderMap {
+    fn headers(lines: &[(&'static str, &'static str)]) -> Fields {
         let mut map = HeaderMap::new();
         for (name, value) in lines {
             map.append(*name, HeaderValue::from_static(value));
         }
-        map
+        Fields::from(&map)
     }
 
     fn name(lines: &[(&'static str, &'static str)], address: &str) -> String {
@@ -267,11 +261,14 @@ mod tests {
     #[test]
     fn without_any_source_everybody_is_the_same_nobody() {
         let only = [Source::Header(HeaderName::from_static("x-api-key"))];
-        let one = identify(&only, &HeaderMap::new(), [192, 0, 2, 7].into());
-        let two = identify(&only, &HeaderMap::new(), [192, 0, 2, 8].into());
+        let one = identify(&only, &Fields::default(), [192, 0, 2, 7].into());
+        let two = identify(&only, &Fields::default(), [192, 0, 2, 8].into());
         assert_eq!(one.fingerprint(), two.fingerprint());
         assert_eq!(one.to_string(), "nobody");
-        assert_eq!(one, identify(&[], &HeaderMap::new(), [192, 0, 2, 7].into()));
+        assert_eq!(
+            one,
+            identify(&[], &Fields::default(), [192, 0, 2, 7].into())
+        );
     }
 
     #[test]
@@ -283,7 +280,7 @@ mod tests {
         );
         let subject = |address: &str| {
             let address = address.parse().unwrap();
-            Subject::new(&identify(&[], &HeaderMap::new(), address), address).address()
+            Subject::new(&identify(&[], &Fields::default(), address), address).address()
         };
         assert_eq!(subject("2001:db8::1"), subject("2001:db8::2"));
         assert_ne!(subject("2001:db8::1"), subject("2001:db8:0:1::1"));
@@ -303,7 +300,7 @@ mod tests {
             prop_assert_eq!(by(one), by(inside));
             let same = network(one) == network(other);
             prop_assert_eq!(by(one) == by(other), same);
-            let name = identify(&[Source::Address], &HeaderMap::new(), one).name();
+            let name = identify(&[Source::Address], &Fields::default(), one).name();
             let prefix = name.strip_prefix("address ").and_then(|it| it.strip_suffix("/64"));
             let prefix: Ipv6Addr = prefix.unwrap().parse().unwrap();
             prop_assert_eq!(by(prefix.into()), by(one));
@@ -321,7 +318,7 @@ mod tests {
 
     /// The buckets of an address: as a caller's, and as an address's.
     fn by(address: IpAddr) -> (Fingerprint, Fingerprint) {
-        let caller = identify(&[Source::Address], &HeaderMap::new(), address);
+        let caller = identify(&[Source::Address], &Fields::default(), address);
         (
             caller.fingerprint(),
             Subject::new(&caller, address).address(),

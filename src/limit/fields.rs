@@ -5,15 +5,16 @@
 //! tightest quota. A policy is named by its quota's name and nothing of the caller. Times are
 //! rounded up: who waits as long as is said is not early.
 
-use http::header::{HeaderMap, HeaderName, HeaderValue};
+use http::header::HeaderValue;
 
 use super::quota::{Quota, Standing};
+use crate::http1::Lines;
 
-const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
-const STATE: HeaderName = HeaderName::from_static("ratelimit");
-const LEGACY_LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
-const LEGACY_REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
-const LEGACY_RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
+const POLICY: &[u8] = b"ratelimit-policy";
+const STATE: &[u8] = b"ratelimit";
+const LEGACY_LIMIT: &[u8] = b"x-ratelimit-limit";
+const LEGACY_REMAINING: &[u8] = b"x-ratelimit-remaining";
+const LEGACY_RESET: &[u8] = b"x-ratelimit-reset";
 
 /// How an endpoint announces its quotas, made once per configuration.
 #[derive(Clone, Debug)]
@@ -34,7 +35,7 @@ pub enum Announced {
         /// What holds.
         policy: HeaderValue,
         /// How the caller stands.
-        state: HeaderValue,
+        state: String,
     },
     /// The tightest quota.
     Legacy(Standing),
@@ -77,7 +78,7 @@ impl Announcement {
                 }
                 Some(Announced::Draft {
                     policy: policy.clone(),
-                    state: HeaderValue::try_from(text).ok()?,
+                    state: text,
                 })
             }
             Self::Legacy => standings
@@ -89,20 +90,28 @@ impl Announcement {
 }
 
 impl Announced {
-    /// Writes it into an answer's headers, beside what an upstream may say of its own limits.
-    pub fn write(self, headers: &mut HeaderMap) {
+    /// Writes it among an answer's fields, beside what an upstream may say of its own limits.
+    pub fn write(self, lines: &mut Lines) {
         match self {
             Self::Draft { policy, state } => {
-                headers.append(POLICY, policy);
-                headers.append(STATE, state);
+                lines.push(POLICY, policy.as_bytes());
+                lines.push(STATE, state.as_bytes());
             }
             Self::Legacy(standing) => {
-                headers.insert(LEGACY_LIMIT, HeaderValue::from(standing.burst()));
-                headers.insert(LEGACY_REMAINING, HeaderValue::from(standing.remaining()));
-                let reset = seconds(standing.until_full());
-                headers.insert(LEGACY_RESET, HeaderValue::from(reset));
+                lines.push_number(LEGACY_LIMIT, standing.burst().into());
+                lines.push_number(LEGACY_REMAINING, standing.remaining().into());
+                lines.push_number(LEGACY_RESET, seconds(standing.until_full()));
             }
         }
+    }
+
+    /// Whether it takes the place of an upstream's field: the legacy names can stand only once.
+    #[must_use]
+    pub fn replaces(&self, name: &[u8]) -> bool {
+        matches!(self, Self::Legacy(_))
+            && [LEGACY_LIMIT, LEGACY_REMAINING, LEGACY_RESET]
+                .iter()
+                .any(|ours| name.eq_ignore_ascii_case(ours))
     }
 }
 
@@ -140,6 +149,7 @@ fn itoa(buffer: &mut [u8; 20], mut number: u64) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http1::Fields;
     use crate::limit::{Dimension, Limiter, ManualClock, Rule, Source, Subject, identify};
     use std::num::NonZeroU32;
     use std::time::Duration;
@@ -156,12 +166,10 @@ mod tests {
     }
 
     fn lines(announced: Announced) -> Vec<String> {
-        let mut headers = HeaderMap::new();
-        announced.write(&mut headers);
-        let line = |(name, value): (&HeaderName, &HeaderValue)| {
-            format!("{name}: {}", value.to_str().unwrap())
-        };
-        headers.iter().map(line).collect()
+        let mut lines = Lines::new();
+        announced.write(&mut lines);
+        let text = String::from_utf8(lines.as_bytes().to_vec()).unwrap();
+        text.lines().map(str::to_owned).collect()
     }
 
     #[test]
@@ -170,7 +178,7 @@ mod tests {
         let clock = ManualClock::new();
         let limiter = Limiter::new(clock.clone(), 1000);
         let address = "192.0.2.7".parse().unwrap();
-        let caller = identify(&[Source::Address], &HeaderMap::new(), address);
+        let caller = identify(&[Source::Address], &Fields::default(), address);
         let subject = Subject::new(&caller, address);
         let standings = || {
             quotas

@@ -249,11 +249,11 @@ mod tests {
     use std::sync::Arc;
 
     use bytes::Bytes;
-    use http::{Request, Response};
     use http_body_util::Full;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::task::{JoinHandle, LocalSet};
 
+    use crate::http1::{Answer, Lines, RequestHead};
     use crate::listen::{Drain, bind, desks};
     use crate::observe::Metrics;
 
@@ -263,8 +263,12 @@ mod tests {
     impl Handler for Says {
         type Body = Full<Bytes>;
 
-        async fn handle<B>(&self, _: Request<B>) -> Response<Full<Bytes>> {
-            Response::new(Full::from(self.0.clone()))
+        async fn handle<B>(&self, _: RequestHead, _: B) -> Answer<Full<Bytes>> {
+            Answer {
+                status: http::StatusCode::OK,
+                lines: Lines::new(),
+                body: Full::from(self.0.clone()),
+            }
         }
     }
 

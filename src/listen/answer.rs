@@ -10,13 +10,12 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use http::header::{CONNECTION, CONTENT_LENGTH, DATE, HeaderMap, TRANSFER_ENCODING};
-use http::{Response, StatusCode, Version};
+use http::{StatusCode, Version};
 use http_body::Body;
 
 use super::http1::Asked;
 use super::serve::Transport;
-use crate::http1::{Length, chunk_end, chunk_start, digits, field, status_line};
+use crate::http1::{Answer, Length, chunk_end, chunk_start, digits, status_line};
 use crate::wire::Wire;
 
 /// A piece of a body up to so many bytes is copied behind what else is to be sent.
@@ -25,11 +24,14 @@ const SMALL: usize = 4 * 1024;
 /// From so many bytes on, what is ready is sent before more is asked for.
 const ENOUGH: usize = 16 * 1024;
 
+/// What the first line, the framing and the date take at most, and a short body.
+const FRAMING: usize = 1536;
+
 /// A buffer larger than this is not kept for the next answer.
 const KEPT: usize = 4 * 1024;
 
 /// An answer on its way out.
-pub(super) struct Answer<B> {
+pub(super) struct Sending<B> {
     body: B,
     length: Length,
     keeps: bool,
@@ -55,36 +57,33 @@ enum End {
     Cut,
 }
 
-impl<B: Body<Data = Bytes> + Unpin> Answer<B> {
+impl<B: Body<Data = Bytes> + Unpin> Sending<B> {
     /// Writes the head down.
     pub(super) fn begin(
-        answer: Response<B>,
+        answer: Answer<B>,
         asked: Asked,
         keeps: bool,
         date: &str,
         out: &mut Vec<u8>,
     ) -> Self {
-        let (head, body) = answer.into_parts();
+        let Answer {
+            status,
+            lines,
+            body,
+        } = answer;
         let length = match body.size_hint().exact() {
             Some(length) => Length::Exact(length),
             None if asked.version == Version::HTTP_11 => Length::Chunked,
             None => Length::Close,
         };
-        let has_body = !asked.is_head && may_have_body(head.status);
-        let keeps = keeps && (length != Length::Close || !has_body) && !says_close(&head.headers);
+        let has_body = !asked.is_head && may_have_body(status);
+        let keeps = keeps && (length != Length::Close || !has_body) && !lines.closes;
         out.clear();
-        status_line(out, head.status);
-        for (name, value) in &head.headers {
-            let is_ours = *name == CONNECTION
-                || *name == TRANSFER_ENCODING
-                || (*name == CONTENT_LENGTH && head.status == StatusCode::NO_CONTENT);
-            if !is_ours {
-                field(out, name, value);
-            }
-        }
-        let is_told = head.headers.contains_key(CONTENT_LENGTH);
+        out.reserve(lines.as_bytes().len() + FRAMING);
+        status_line(out, status);
+        out.extend_from_slice(lines.as_bytes());
         match length {
-            Length::Exact(length) if has_body && !is_told => {
+            Length::Exact(length) if has_body => {
                 out.extend_from_slice(b"content-length: ");
                 digits(out, length);
                 out.extend_from_slice(b"\r\n");
@@ -94,7 +93,7 @@ impl<B: Body<Data = Bytes> + Unpin> Answer<B> {
             }
             Length::Exact(_) | Length::Chunked | Length::Close => {}
         }
-        if !head.headers.contains_key(DATE) {
+        if !lines.has_date {
             out.extend_from_slice(b"date: ");
             out.extend_from_slice(date.as_bytes());
             out.extend_from_slice(b"\r\n");
@@ -233,12 +232,6 @@ impl<B: Body<Data = Bytes> + Unpin> Answer<B> {
 fn may_have_body(status: StatusCode) -> bool {
     !status.is_informational()
         && !matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED)
-}
-
-/// Whether the answer itself ends its connection.
-fn says_close(headers: &HeaderMap) -> bool {
-    let mut lines = headers.get_all(CONNECTION).iter();
-    lines.any(|line| line.as_bytes().eq_ignore_ascii_case(b"close"))
 }
 
 #[cfg(test)]

@@ -15,18 +15,17 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::EXPECT;
-use http::{HeaderMap, Request, Response, Version};
+use http::Version;
 use http_body::Body;
 use tokio::time::Instant;
 
-use super::answer::Answer;
+use super::answer::Sending;
 use super::drain::Stage;
 use super::request_body::{Reading, RequestBody};
 use super::serve::{Handler, Limits, Transport};
 use super::served::Ticket;
-use crate::http1::{self, BadHead, Length, RequestHead, read_request};
-use crate::state::connection::{Connection, Framing, Phase};
+use crate::http1::{self, BadHead, Fields, Known, Length, RequestHead, read_request};
+use crate::state::connection::{Connection, Phase};
 use crate::wire::Timer;
 
 /// How long a new connection has for its first request although the gateway drains: its client
@@ -190,14 +189,7 @@ impl<T: Transport> Http1<'_, T> {
     /// Serves one request and sends its answer.
     async fn exchange<H: Handler>(&mut self, head: RequestHead, handler: &H) -> Next {
         let length = head.length();
-        self.connection.frames(Framing {
-            lengths: head.framing.lengths,
-            encodings: head.framing.encodings,
-            has_bare_line_feed: head.has_bare_line_feed,
-            has_fragment: head.has_fragment,
-            is_uncertain: length.is_none(),
-        });
-        let waits = head.version == Version::HTTP_11 && expects_continue(&head.headers);
+        let waits = head.version == Version::HTTP_11 && expects_continue(&head.fields);
         self.reading
             .borrow_mut()
             .begin(length.unwrap_or(Length::Exact(0)), waits);
@@ -206,12 +198,8 @@ impl<T: Transport> Http1<'_, T> {
             is_head: head.method == http::Method::HEAD,
             keeps_alive: head.keeps_alive && length.is_some(),
         };
-        let mut request = Request::new(RequestBody(Rc::clone(&self.reading)));
-        *request.method_mut() = head.method;
-        *request.uri_mut() = head.uri;
-        *request.version_mut() = head.version;
-        *request.headers_mut() = head.headers;
-        let mut handling = pin!(handler.handle(request));
+        let body = RequestBody(Rc::clone(&self.reading));
+        let mut handling = pin!(handler.handle(head, body));
         let answered = poll_fn(|context| match handling.as_mut().poll(context) {
             Poll::Ready(answer) => Poll::Ready(Some(answer)),
             Poll::Pending => self.poll_gone(context).map(|()| None),
@@ -240,14 +228,14 @@ impl<T: Transport> Http1<'_, T> {
     }
 
     /// Sends an answer to its end.
-    async fn answer<B>(&mut self, answer: Response<B>, asked: Asked) -> Next
+    async fn answer<B>(&mut self, answer: http1::Answer<B>, asked: Asked) -> Next
     where
         B: Body<Data = Bytes> + Unpin,
     {
         let is_read = self.reading.borrow().decoder.is_done();
         let keeps = asked.keeps_alive && is_read && self.ticket.stage() == Stage::Serving;
         let date = self.ticket.date();
-        let mut answer = Answer::begin(answer, asked, keeps, &date, &mut self.out);
+        let mut answer = Sending::begin(answer, asked, keeps, &date, &mut self.out);
         let idle = self.limits.idle_timeout;
         let mut stalled_since = None;
         let sent = poll_fn(|context| {
@@ -352,9 +340,9 @@ pub(super) struct Asked {
     pub(super) keeps_alive: bool,
 }
 
-fn expects_continue(headers: &HeaderMap) -> bool {
-    let mut lines = headers.get_all(EXPECT).iter();
-    lines.any(|line| line.as_bytes().eq_ignore_ascii_case(b"100-continue"))
+fn expects_continue(fields: &Fields) -> bool {
+    let mut lines = fields.all(Known::Expect);
+    lines.any(|line| line.eq_ignore_ascii_case(b"100-continue"))
 }
 
 /// Whether an empty line came: a head may be complete.

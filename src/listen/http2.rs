@@ -14,7 +14,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use http::Response;
+use http::{Request, Response};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::rt::Executor;
@@ -28,6 +28,7 @@ use super::drain::Stage;
 use super::http1::{Ended, GRACE};
 use super::serve::{Handler, Limits, Transport};
 use super::served::Ticket;
+use super::spelling::translate;
 use super::stall::Stall;
 use crate::state::connection::{Connection, Phase};
 use crate::wire::Timer;
@@ -233,14 +234,20 @@ fn paced<H>(
 where
     H: Handler + 'static,
 {
-    service_fn(move |request| {
+    service_fn(move |request: Request<Incoming>| {
         let pace = Rc::new(Cell::new(Pace::Asked));
         streams.begun.set(Some(Rc::clone(&pace)));
         let handler = Rc::clone(&handler);
         async move {
-            let answer = handler.handle(request).await;
+            let (mut parts, body) = request.into_parts();
+            translate(&mut parts);
+            let answer = handler.handle(parts.into(), body).await;
             pace.set(Pace::Theirs(Instant::now()));
-            Ok(answer.map(|body| Paced { body, pace }))
+            let body = answer.body;
+            let mut response = Response::new(Paced { body, pace });
+            *response.status_mut() = answer.status;
+            *response.headers_mut() = answer.lines.to_map();
+            Ok(response)
         }
     })
 }

@@ -15,6 +15,7 @@ mod proxy_protocol;
 mod request_body;
 mod serve;
 mod served;
+mod spelling;
 mod spread;
 mod stall;
 

@@ -8,7 +8,6 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Request, Response};
 use http_body::Body;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
@@ -19,6 +18,7 @@ use super::http1::{self, Ended};
 use super::http2;
 use super::opening::{Opened, Protocol};
 use super::served::Ticket;
+use crate::http1::{Answer, RequestHead};
 use crate::observe::EndpointMeters;
 use crate::protocol::Outcome;
 use crate::state::connection::Connection;
@@ -46,7 +46,7 @@ pub trait Handler {
     type Body: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Unpin;
 
     /// Answers one request. Dropping the future gives it up: its client is gone.
-    fn handle<B>(&self, request: Request<B>) -> impl Future<Output = Response<Self::Body>>
+    fn handle<B>(&self, head: RequestHead, body: B) -> impl Future<Output = Answer<Self::Body>>
     where
         B: Body<Data = Bytes> + Unpin,
         B::Error: Into<Box<dyn Error + Send + Sync>>;

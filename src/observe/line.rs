@@ -41,7 +41,7 @@ pub struct Line<'a> {
     /// The HTTP method.
     pub method: Option<&'a str>,
     /// The host that was asked for.
-    pub host: Option<&'a str>,
+    pub host: Option<&'a [u8]>,
     /// The path that was asked for. A query is cut off.
     pub path: Option<&'a str>,
     /// The endpoint's name.
@@ -147,7 +147,7 @@ impl Line<'_> {
         word(&mut line, key!("listener"), self.listener);
         word(&mut line, key!("protocol"), self.protocol);
         text(&mut line, key!("method"), self.method, most::METHOD);
-        text(
+        bytes(
             &mut line,
             key!("host"),
             self.host.map(without_user),
@@ -232,8 +232,9 @@ fn without_query(path: &str) -> &str {
 }
 
 /// A `Host` with user and password is refused, and what stands before its `@` is told to nobody.
-fn without_user(host: &str) -> &str {
-    host.rsplit_once('@').map_or(host, |(_, host)| host)
+fn without_user(host: &[u8]) -> &[u8] {
+    let user = memchr::memrchr(b'@', host);
+    user.map_or(host, |at| host.get(at + 1..).unwrap_or_default())
 }
 
 fn without_quotes(id: &[u8]) -> &[u8] {
@@ -257,7 +258,7 @@ mod tests {
             listener: Some("public"),
             protocol: Some("HTTP/1.1"),
             method: Some("POST"),
-            host: Some("user:secret@lakeside.example.com"),
+            host: Some(b"user:secret@lakeside.example.com"),
             path: Some("/a2a?key=secret"),
             endpoint: Some("lakeside"),
             contract: Some("aap/3.0"),
@@ -316,7 +317,7 @@ mod tests {
     fn text_from_traffic_is_cut() {
         let long = "x".repeat(100_000);
         let line = written(&Line {
-            host: Some(&long),
+            host: Some(long.as_bytes()),
             path: Some(&long),
             method: Some(&long),
             rpc_method: Some(long.as_bytes()),

@@ -7,7 +7,7 @@
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use crate::protocol::headers::{A2A_EXTENSIONS, A2A_VERSION, Supplied, VersionLines};
+use crate::protocol::headers::{A2A_EXTENSIONS, A2A_VERSION, Supplied, Supplies, VersionLines};
 use crate::protocol::refusal::Refusal;
 use crate::protocol::step::{Step, Steps};
 use crate::protocol::version::{EMPTY_MEANS, trim};
@@ -104,16 +104,16 @@ fn lines(
 
 /// Holds the supplied headers to a contract.
 #[must_use]
-pub fn judge<'c>(contract: &'c Contract, supplied: Supplied<'_>) -> Verdict<'c> {
+pub fn judge<'c, S: Supplies>(contract: &'c Contract, supplied: Supplied<'_, S>) -> Verdict<'c> {
     judge_reporting(contract, supplied, Steps::NONE, |_, _| {})
 }
 
 /// The same, but a step in `report` never refuses: what it would have refused goes to `would`,
 /// and the request goes on with its headers as they came.
 #[must_use]
-pub fn judge_reporting<'c>(
+pub fn judge_reporting<'c, S: Supplies>(
     contract: &'c Contract,
-    supplied: Supplied<'_>,
+    supplied: Supplied<'_, S>,
     report: Steps,
     mut would: impl FnMut(Step, Refusal),
 ) -> Verdict<'c> {
@@ -150,10 +150,10 @@ pub fn judge_reporting<'c>(
 ///
 /// # Errors
 /// The refusal, to be spelled in the first contract's dialect.
-pub fn select<'c>(
+pub fn select<'c, S: Supplies>(
     first: &'c Contract,
     others: impl Iterator<Item = &'c Contract> + Clone,
-    supplied: Supplied<'_>,
+    supplied: Supplied<'_, S>,
 ) -> Result<(usize, Activation<'c>), Refusal> {
     let contracts = std::iter::once(first).chain(others);
     let named = match supplied.version() {
@@ -186,7 +186,7 @@ pub fn select<'c>(
 }
 
 /// The version step: whether the header is to be filled in.
-fn version(contract: &Contract, supplied: Supplied<'_>) -> Result<bool, Refusal> {
+fn version<S: Supplies>(contract: &Contract, supplied: Supplied<'_, S>) -> Result<bool, Refusal> {
     let pinned = &contract.a2a_version;
     match (supplied.version(), contract.absent) {
         (VersionLines::Absent, Absence::Infer) => Ok(true),
@@ -207,7 +207,10 @@ enum Extensions {
     Untouched,
 }
 
-fn extensions(contract: &Contract, supplied: Supplied<'_>) -> Result<Extensions, Refusal> {
+fn extensions<S: Supplies>(
+    contract: &Contract,
+    supplied: Supplied<'_, S>,
+) -> Result<Extensions, Refusal> {
     let Some(lines) = supplied.extensions() else {
         return match contract.absent {
             Absence::Infer => Ok(Extensions::Inferred),
@@ -229,7 +232,10 @@ fn not_activated(contract: &Contract) -> Refusal {
     }
 }
 
-fn not_served<'c>(versions: impl Iterator<Item = &'c Version>, supplied: Supplied<'_>) -> Refusal {
+fn not_served<'c, S: Supplies>(
+    versions: impl Iterator<Item = &'c Version>,
+    supplied: Supplied<'_, S>,
+) -> Refusal {
     let mut served: Vec<Version> = Vec::with_capacity(1);
     for version in versions {
         if !served.contains(version) {
@@ -238,8 +244,7 @@ fn not_served<'c>(versions: impl Iterator<Item = &'c Version>, supplied: Supplie
     }
     let mut lines = supplied
         .version_values()
-        .iter()
-        .map(|line| match trim(line.as_bytes()) {
+        .map(|line| match trim(line) {
             [] => EMPTY_MEANS.as_bytes(),
             line => line,
         })

@@ -5,11 +5,10 @@
 
 use std::num::NonZeroU32;
 
-use http::HeaderMap;
-
 use super::fault;
 use super::record::Record;
 use super::respond::Refused;
+use crate::http1::Fields;
 use crate::limit::{Announcement, Decision, Standing, Subject};
 use crate::protocol::judge::{judge_reporting, select};
 use crate::protocol::{Activation, Envelope, Refusal, Step, Supplied, Verdict, method};
@@ -110,12 +109,12 @@ pub(super) fn quota(
 /// The first refusal. The index tells which of the endpoint's pins is in force.
 pub(super) fn contract<'e>(
     endpoint: &'e Endpoint,
-    headers: &HeaderMap,
+    fields: &Fields,
     envelope: &Envelope<'_>,
     record: &mut Record,
 ) -> Result<(usize, Activation<'e>), Refused> {
     let refused = |refusal, pin| Refused::read(refusal, pin, envelope.id);
-    let supplied = Supplied::new(headers);
+    let supplied = Supplied::new(fields);
     let (pin, activation) = if endpoint.is_ambiguous() {
         let others = endpoint.others.iter().map(|pin| &pin.contract);
         let (pin, activation) = select(&endpoint.first.contract, others, supplied)

@@ -20,7 +20,7 @@ use crate::upstream::{Cause, Fault, ReplyBody};
 pub struct Body {
     source: Source,
     /// `None` once the request has ended.
-    record: Option<Record>,
+    record: Option<Box<Record>>,
     outcome: Outcome,
     /// Whether the first bytes are still to be looked at.
     tells: bool,
@@ -40,7 +40,7 @@ enum Source {
 
 impl Body {
     /// A body made by the gateway, which ends the request this way.
-    pub(super) fn made(bytes: Bytes, mut record: Record, outcome: Outcome) -> Self {
+    pub(super) fn made(bytes: Bytes, mut record: Box<Record>, outcome: Outcome) -> Self {
         // Until the bytes are taken, the client may still go away.
         record.ends(Outcome::ClientGone);
         Self {
@@ -64,7 +64,12 @@ impl Body {
 
     /// The upstream's body, passed on as it comes. `tells`: whether it is JSON whose first bytes
     /// tell an error from a result.
-    pub(super) fn relayed(body: ReplyBody, record: Record, outcome: Outcome, tells: bool) -> Self {
+    pub(super) fn relayed(
+        body: ReplyBody,
+        record: Box<Record>,
+        outcome: Outcome,
+        tells: bool,
+    ) -> Self {
         Self {
             source: Source::Relayed(body),
             record: Some(record),
@@ -130,7 +135,7 @@ impl HttpBody for Body {
             }
             Poll::Ready(Some(Err(fault))) => {
                 if let Some(record) = &mut self.record {
-                    let request_id = record.request_id.to_str().unwrap_or_default();
+                    let request_id = record.request_id.as_str();
                     tracing::warn!(request_id, %fault, "answer cut");
                     record.because(fault.to_string());
                 }

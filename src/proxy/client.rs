@@ -9,16 +9,12 @@
 use std::net::{IpAddr, Ipv6Addr};
 use std::rc::Rc;
 
-use http::header::{HeaderMap, HeaderName, HeaderValue};
+use http::HeaderValue;
 
 use super::strict::authority;
+use crate::http1::{Fields, Known};
 use crate::state::connection::{Connection, spelled};
 use crate::state::listener::ClientHeader;
-
-pub(super) const FORWARDED: HeaderName = HeaderName::from_static("forwarded");
-pub(super) const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
-pub(super) const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
-pub(super) const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
 /// How many entries are looked at. No chain of proxies is as long.
 const MOST: usize = 32;
@@ -37,17 +33,17 @@ pub(super) struct Told {
 }
 
 /// What trusted proxies told; `None` where nobody is believed, which costs one look.
-pub(super) fn told(connection: &Connection, headers: &HeaderMap) -> Option<Rc<Told>> {
+pub(super) fn told(connection: &Connection, fields: &Fields) -> Option<Rc<Told>> {
     connection.is_told.then(|| {
         Rc::new(match connection.listener.client_header {
-            ClientHeader::XForwardedFor => by_x_forwarded(connection, headers),
-            ClientHeader::Forwarded => by_forwarded(connection, headers),
+            ClientHeader::XForwardedFor => by_x_forwarded(connection, fields),
+            ClientHeader::Forwarded => by_forwarded(connection, fields),
         })
     })
 }
 
-fn by_x_forwarded(connection: &Connection, headers: &HeaderMap) -> Told {
-    let entries = from_the_right(headers, X_FORWARDED_FOR, |line| {
+fn by_x_forwarded(connection: &Connection, fields: &Fields) -> Told {
+    let entries = from_the_right(fields, Known::XForwardedFor, |line| {
         let cut = memchr::memrchr(b',', line);
         let (rest, entry) = cut.map_or((None, line), |at| {
             (line.get(..at), line.get(at + 1..).unwrap_or_default())
@@ -55,22 +51,20 @@ fn by_x_forwarded(connection: &Connection, headers: &HeaderMap) -> Told {
         Some((rest, entry))
     });
     let found = walk(connection, entries, |entry| node(entry, true));
-    let only = |name| {
-        let mut lines = headers.get_all(name).iter();
+    let only = |known| {
+        let mut lines = fields.all(known);
         lines.next().filter(|_| lines.next().is_none())
     };
     Told {
         address: found.address,
         forwarded_for: spelled(found.address),
-        scheme: only(X_FORWARDED_PROTO).and_then(|line| scheme(line.as_bytes())),
-        host: only(X_FORWARDED_HOST)
-            .filter(|line| authority(line).is_some_and(|host| !host.is_empty()))
-            .cloned(),
+        scheme: only(Known::XForwardedProto).and_then(scheme),
+        host: only(Known::XForwardedHost).and_then(host),
     }
 }
 
-fn by_forwarded(connection: &Connection, headers: &HeaderMap) -> Told {
-    let entries = from_the_right(headers, FORWARDED, last_element);
+fn by_forwarded(connection: &Connection, fields: &Fields) -> Told {
+    let entries = from_the_right(fields, Known::Forwarded, last_element);
     let found = walk(connection, entries, |entry| {
         node(unquoted(parameter(entry, b"for")?)?, false)
     });
@@ -79,10 +73,14 @@ fn by_forwarded(connection: &Connection, headers: &HeaderMap) -> Told {
         address: found.address,
         forwarded_for: spelled(found.address),
         scheme: told(b"proto").and_then(scheme),
-        host: told(b"host")
-            .and_then(|host| HeaderValue::from_bytes(host).ok())
-            .filter(|line| authority(line).is_some_and(|host| !host.is_empty())),
+        host: told(b"host").and_then(host),
     }
+}
+
+/// A host that is a valid authority.
+fn host(text: &[u8]) -> Option<HeaderValue> {
+    let is_host = authority(text).is_some_and(|host| !host.is_empty());
+    is_host.then(|| HeaderValue::from_bytes(text).ok())?
 }
 
 /// Where a walk ended.
@@ -122,16 +120,16 @@ fn walk<'h>(
 /// The entries of a list that may stand on several lines, last first, trimmed. It ends where `cut`
 /// cannot tell the last entry of a line from what stands before it.
 fn from_the_right<'h>(
-    headers: &'h HeaderMap,
-    name: HeaderName,
+    fields: &'h Fields,
+    known: Known,
     cut: impl Fn(&'h [u8]) -> Option<(Option<&'h [u8]>, &'h [u8])>,
 ) -> impl Iterator<Item = &'h [u8]> {
-    let mut lines = headers.get_all(name).iter();
+    let mut lines = fields.all_from_the_last(known);
     let mut line: Option<&[u8]> = None;
     std::iter::from_fn(move || {
         let here = match line {
             Some(here) => here,
-            None => lines.next_back()?.as_bytes(),
+            None => lines.next()?,
         };
         let (rest, entry) = cut(here)?;
         line = rest;

@@ -6,19 +6,16 @@
 
 use std::borrow::Cow;
 
-use http::Method;
-use http::header::{HOST, HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderName, HeaderValue, Method};
 
-use super::client::{Told, X_FORWARDED_FOR, X_FORWARDED_HOST, X_FORWARDED_PROTO};
+use super::client::Told;
 use super::hop;
-use crate::protocol::headers::{A2A_EXTENSIONS, A2A_VERSION, LOOK_ALIKES};
+use super::request_id::RequestId;
+use crate::http1::{Field, Fields, Known, Lines};
 use crate::protocol::judge::Activation;
 use crate::protocol::query;
 use crate::state::connection::Connection;
-use crate::upstream::{Fields, Upstream};
-
-/// The id of one request, ours or the caller's.
-pub(super) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+use crate::upstream::Upstream;
 
 /// Where on the upstream a request goes.
 #[derive(Clone, Copy, Debug)]
@@ -34,8 +31,8 @@ pub(super) enum Place<'p> {
 pub(super) struct Head<'r> {
     /// The method.
     pub(super) method: &'r Method,
-    /// The caller's headers.
-    pub(super) headers: &'r HeaderMap,
+    /// The caller's fields.
+    pub(super) fields: &'r Fields,
     /// Where it goes.
     pub(super) place: Place<'r>,
     /// The query as received.
@@ -74,106 +71,94 @@ pub(super) fn target<'r>(head: &Head<'r>, upstream: &'r Upstream) -> Target<'r> 
 }
 
 /// The fields that the upstream receives: the caller's, but for what must not travel, then ours.
-#[derive(Debug)]
-pub(super) struct Outgoing<'r> {
-    head: &'r Head<'r>,
-    client: &'r Connection,
-    upstream: &'r Upstream,
-    request_id: &'r HeaderValue,
-    stay_here: Vec<HeaderName>,
+pub(super) fn lines(
+    head: &Head<'_>,
+    client: &Connection,
+    upstream: &Upstream,
+    request_id: &RequestId,
+) -> Lines {
+    let caller = Caller {
+        fields: head.fields,
+        listed: head.fields.has(Known::Connection),
+    };
+    // What the operator sets, nobody else does.
+    let is_operators = |name: &[u8]| {
+        let theirs = |(theirs, _): &(HeaderName, _)| is(theirs, name);
+        upstream.headers.iter().any(theirs)
+    };
+    let mut lines = Lines::new();
+    let asked = head.fields.first(Known::Host);
+    if !is_operators(b"host") {
+        let host = asked.filter(|_| upstream.preserve_host);
+        lines.push(b"host", host.unwrap_or(upstream.authority.as_bytes()));
+    }
+    for field in head.fields.iter() {
+        if caller.sends(&field) && !is_operators(field.name) {
+            lines.push(field.name, field.value);
+        }
+    }
+    let mut ours = |name: &[u8], value: &[u8]| {
+        if !is_operators(name) {
+            lines.push(name, value);
+        }
+    };
+    // Who is asking: what is certain of it, and what trusted proxies told.
+    let told = head.told;
+    let forwarded_for = told.map_or(&client.forwarded_for, |told| &told.forwarded_for);
+    ours(b"x-forwarded-for", forwarded_for.as_bytes());
+    let scheme = told.and_then(|told| told.scheme).unwrap_or(client.scheme);
+    ours(b"x-forwarded-proto", scheme.as_bytes());
+    let told_host = told.and_then(|told| told.host.as_ref());
+    if let Some(host) = told_host.map(HeaderValue::as_bytes).or(asked) {
+        ours(b"x-forwarded-host", host);
+    }
+    ours(b"x-request-id", request_id.as_bytes());
+    if let Some(activation) = &head.activation {
+        let contract = activation.contract();
+        if activation.fills_version() {
+            ours(b"a2a-version", contract.a2a_version.value().as_bytes());
+        }
+        if activation.fills_extensions() {
+            ours(b"a2a-extensions", contract.extension.value().as_bytes());
+        }
+    }
+    for (name, value) in &upstream.headers {
+        lines.push(name.as_str().as_bytes(), value.as_bytes());
+    }
+    lines
 }
 
-impl<'r> Outgoing<'r> {
-    pub(super) fn new(
-        head: &'r Head<'r>,
-        client: &'r Connection,
-        upstream: &'r Upstream,
-        request_id: &'r HeaderValue,
-    ) -> Self {
-        Self {
-            head,
-            client,
-            upstream,
-            request_id,
-            stay_here: hop::listed(head.headers),
-        }
-    }
+/// A caller's fields on their way to the upstream.
+struct Caller<'r> {
+    fields: &'r Fields,
+    /// Whether a `Connection` line may list some of them.
+    listed: bool,
+}
 
-    /// Whether a field of the caller's reaches the upstream as it came.
-    fn travels(&self, name: &HeaderName) -> bool {
-        let is_ours = *name == HOST
-            || *name == X_REQUEST_ID
-            || (self.head.activation.is_some() && is_judged(name));
-        let stays = hop::is_hop_by_hop(name.as_str()) || is_unwanted(name.as_str());
-        !is_ours && !stays && !self.stay_here.contains(name) && !self.is_operators(name)
-    }
-
-    /// Whether the operator sets this field: then nobody else does.
-    fn is_operators(&self, name: &HeaderName) -> bool {
-        self.upstream
-            .headers
-            .iter()
-            .any(|(theirs, _)| theirs == name)
-    }
-
-    /// Says who is asking: what is certain of it, and what trusted proxies told.
-    fn introduce(
-        &self,
-        asked: Option<&HeaderValue>,
-        tell: &mut dyn FnMut(&HeaderName, &HeaderValue),
-    ) {
-        let told = self.head.told;
-        let forwarded_for = told.map_or(&self.client.forwarded_for, |told| &told.forwarded_for);
-        tell(&X_FORWARDED_FOR, forwarded_for);
-        let scheme = told.and_then(|told| told.scheme);
-        let scheme = HeaderValue::from_static(scheme.unwrap_or(self.client.scheme));
-        tell(&X_FORWARDED_PROTO, &scheme);
-        if let Some(host) = told.and_then(|told| told.host.as_ref()).or(asked) {
-            tell(&X_FORWARDED_HOST, host);
-        }
+impl Caller<'_> {
+    /// Whether a field reaches the upstream as it came: its framing and expectation are this hop's,
+    /// its word on who it is is not believed, and look-alikes of the A2A headers are merged with the
+    /// real ones by CGI-style servers.
+    fn sends(&self, field: &Field<'_>) -> bool {
+        let is_made_anew = matches!(
+            field.known,
+            Known::ContentLength
+                | Known::Expect
+                | Known::Forwarded
+                | Known::Host
+                | Known::LookAlike
+                | Known::OwnWay
+                | Known::XForwardedFor
+                | Known::XForwardedHost
+                | Known::XForwardedProto
+                | Known::XRequestId
+        );
+        let stays_here =
+            field.known.is_hop_by_hop() || (self.listed && hop::lists(self.fields, field));
+        !is_made_anew && !stays_here
     }
 }
 
-impl Fields for Outgoing<'_> {
-    fn each(&self, tell: &mut dyn FnMut(&HeaderName, &HeaderValue)) {
-        let asked = self.head.headers.get_all(HOST).iter().next();
-        if !self.is_operators(&HOST) {
-            let host = asked.filter(|_| self.upstream.preserve_host);
-            tell(&HOST, host.unwrap_or(&self.upstream.authority));
-        }
-        for (name, value) in self.head.headers {
-            if self.travels(name) {
-                tell(name, value);
-            }
-        }
-        let mut ours = |name: &HeaderName, value: &HeaderValue| {
-            if !self.is_operators(name) {
-                tell(name, value);
-            }
-        };
-        self.introduce(asked, &mut ours);
-        ours(&X_REQUEST_ID, self.request_id);
-        if let Some(activation) = &self.head.activation {
-            activation.lines(self.head.headers, &mut ours);
-        }
-        for (name, value) in &self.upstream.headers {
-            tell(name, value);
-        }
-    }
-}
-
-/// Whether a field of the caller's must not reach the upstream: its framing and expectation are
-/// this hop's, its word on who it is is not believed, and look-alikes of the A2A headers are
-/// merged with the real ones by CGI-style servers.
-fn is_unwanted(name: &str) -> bool {
-    matches!(
-        name,
-        "content-length" | "expect" | "forwarded" | "x-real-ip"
-    ) || name.starts_with("x-forwarded-")
-        || LOOK_ALIKES.contains(&name)
-}
-
-/// Whether a field is one of the two that were judged.
-fn is_judged(name: &HeaderName) -> bool {
-    *name == A2A_VERSION || *name == A2A_EXTENSIONS
+fn is(ours: &HeaderName, name: &[u8]) -> bool {
+    ours.as_str().as_bytes().eq_ignore_ascii_case(name)
 }

@@ -20,19 +20,19 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue};
-use http::{Method, Request, Response, Version, request};
+use http::{Method, Version};
 use http_body::Body as HttpBody;
 
 use super::body::Body;
 use super::client::Told;
-use super::forward::{Head, Outgoing, Place, X_REQUEST_ID, target};
+use super::forward::{Head, Place, lines, target};
 use super::intake::{Allowance, Held, Unread, read};
 use super::record::Record;
 use super::reply::Passed;
 use super::respond::{Refused, Stop, respond};
 use super::worker::Worker;
-use super::{admit, client, fault, http2, probe, reply, strict};
+use super::{admit, client, fault, probe, reply, strict};
+use crate::http1::{Answer, Fields, Known, RequestHead};
 use crate::limit::{Subject, identify, repeated};
 use crate::protocol::refusal::Media;
 use crate::protocol::{CARDS, Refusal, peek};
@@ -44,23 +44,19 @@ use crate::upstream::{self, Fault, Reply, Upstream};
 pub async fn handle<B>(
     worker: &Rc<Worker>,
     connection: &Rc<Connection>,
-    request: Request<B>,
-) -> Response<Body>
+    head: RequestHead,
+    body: B,
+) -> Answer<Body>
 where
     B: HttpBody<Data = Bytes> + Unpin,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
-    let (mut parts, body) = request.into_parts();
-    if parts.version == Version::HTTP_2 {
-        http2::translate(&mut parts);
-    }
-    if let Some(answer) = probe::answer(worker, connection, &parts, &body) {
+    if let Some(answer) = probe::answer(worker, connection, &head, &body) {
         return answer;
     }
     let snapshot = worker.snapshot();
-    let request_id = request_id(&parts.headers, worker);
-    let mut record = Record::begin(worker, connection, &parts, request_id, snapshot.generation);
-    let passed = pass(worker, connection, &snapshot, parts, body, &mut record).await;
+    let mut record = Record::begin(worker, connection, &head, snapshot.generation);
+    let passed = pass(worker, connection, &snapshot, head, body, &mut record).await;
     match passed {
         Ok(passed) => reply::relay(passed, record),
         Err(stop) => respond(stop, record),
@@ -72,7 +68,7 @@ async fn pass<'s, B>(
     worker: &Worker,
     connection: &Connection,
     snapshot: &'s Snapshot,
-    parts: request::Parts,
+    head: RequestHead,
     body: B,
     record: &mut Record,
 ) -> Result<Passed<'s>, Stop>
@@ -80,29 +76,17 @@ where
     B: HttpBody<Data = Bytes> + Unpin,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
-    let request::Parts {
-        method,
-        uri,
-        version,
-        headers,
-        ..
-    } = parts;
-    let head = strict::Head {
-        method: &method,
-        version,
-        uri: &uri,
-        headers: &headers,
-    };
-    let told = client::told(connection, &headers);
+    let told = client::told(connection, &head.fields);
     record.told(told.clone());
     let told = told.as_deref();
-    let framing = match version {
-        Version::HTTP_2 => http2::framing(&head, snapshot.settings.limits.header_count)?,
-        _ => connection.framing(),
-    };
-    let target = strict::inspect(&head, framing)?;
+    let limits = &snapshot.settings.limits;
+    let is_marked = head.version == Version::HTTP_2;
+    if is_marked && head.fields.len() > limits.header_count {
+        return Err(strict::TOO_MANY_LINES.into());
+    }
+    let target = strict::inspect(&head)?;
     let host = target.host.as_deref();
-    let errand = errand(snapshot, &method, host, target.path).ok_or(Stop::NoRoute)?;
+    let errand = errand(snapshot, &head.method, host, target.path).ok_or(Stop::NoRoute)?;
     let query = target.query;
     match errand {
         Errand::Call(endpoint, place) => {
@@ -113,19 +97,19 @@ where
                 told,
                 snapshot,
                 endpoint,
+                head: &head,
                 place,
                 query,
-                is_marked: version == Version::HTTP_2,
+                is_marked,
             };
-            call.serve(headers, body, record).await
+            call.serve(body, record).await
         }
         Errand::Relay(endpoint, place) => {
             record.at(endpoint);
-            admit::load(snapshot.settings.limits.in_flight_requests, record)
-                .map_err(Stop::RelayFailed)?;
+            admit::load(limits.in_flight_requests, record).map_err(Stop::RelayFailed)?;
             let head = Head {
-                method: &method,
-                headers: &headers,
+                method: &head.method,
+                fields: &head.fields,
                 place,
                 query,
                 told,
@@ -189,6 +173,7 @@ struct Call<'s, 'r> {
     told: Option<&'r Told>,
     snapshot: &'s Snapshot,
     endpoint: &'s Endpoint,
+    head: &'r RequestHead,
     place: Place<'r>,
     query: Option<&'r str>,
     /// Whether its body says where it ends.
@@ -196,27 +181,23 @@ struct Call<'s, 'r> {
 }
 
 impl<'s> Call<'s, '_> {
-    async fn serve<B>(
-        self,
-        headers: HeaderMap,
-        body: B,
-        record: &mut Record,
-    ) -> Result<Passed<'s>, Stop>
+    async fn serve<B>(self, body: B, record: &mut Record) -> Result<Passed<'s>, Stop>
     where
         B: HttpBody<Data = Bytes> + Unpin,
         B::Error: Into<Box<dyn Error + Send + Sync>>,
     {
         let endpoint = self.endpoint;
+        let fields = &self.head.fields;
         let told = self.told.map(|told| told.address);
         let client = told.unwrap_or_else(|| self.connection.client());
-        if repeated(&self.snapshot.callers, &headers).is_some() {
+        if repeated(&self.snapshot.callers, fields).is_some() {
             return Err(strict::REPEATED_CALLER.into());
         }
-        let caller = identify(&self.snapshot.callers, &headers, client);
+        let caller = identify(&self.snapshot.callers, fields, client);
         let subject = Subject::new(&caller, client);
         record.by(caller);
 
-        let held = match self.body(&headers, body).await {
+        let held = match self.body(body).await {
             Ok(held) => held,
             Err(stop) => {
                 admit::charge(endpoint, &subject, record);
@@ -235,12 +216,12 @@ impl<'s> Call<'s, '_> {
         admit::load(self.snapshot.settings.limits.in_flight_requests, record)
             .map_err(|shed| Refused::read(shed, 0, envelope.id))?;
         admit::quota(endpoint, &subject, &envelope, record)?;
-        let (pin, activation) = admit::contract(endpoint, &headers, &envelope, record)?;
+        let (pin, activation) = admit::contract(endpoint, fields, &envelope, record)?;
 
         let upstream = &endpoint.pin(pin).upstream;
         let head = Head {
             method: &Method::POST,
-            headers: &headers,
+            fields,
             place: self.place,
             query: self.query,
             told: self.told,
@@ -269,12 +250,12 @@ impl<'s> Call<'s, '_> {
     }
 
     /// Reads the body of a call that says it is JSON.
-    async fn body<B>(&self, headers: &HeaderMap, body: B) -> Result<Held, Stop>
+    async fn body<B>(&self, body: B) -> Result<Held, Stop>
     where
         B: HttpBody<Data = Bytes> + Unpin,
         B::Error: Into<Box<dyn Error + Send + Sync>>,
     {
-        speaks_json(headers)
+        speaks_json(&self.head.fields)
             .map_err(|media| Refused::unread(Refusal::ContentTypeNotSupported(media)))?;
         let limits = &self.snapshot.settings.limits;
         let allowance = Allowance {
@@ -283,7 +264,8 @@ impl<'s> Call<'s, '_> {
             time: limits.body_timeout,
             is_marked: self.is_marked,
         };
-        let refusal = match read(body, headers, &self.worker.budget, allowance).await {
+        let announced = self.head.framing.announced();
+        let refusal = match read(body, announced, &self.worker.budget, allowance).await {
             Ok(held) => return Ok(held),
             Err(Unread::TooLarge) => Refusal::BodyTooLarge { limit: limits.body },
             Err(Unread::TooSlow) => Refusal::BodyTimeout,
@@ -312,11 +294,10 @@ async fn send(
         record.stripped_query();
     }
     let since = record.forwarding();
-    let request_id = record.request_id.clone();
     let request = upstream::Request {
         method: head.method,
         target: &target.text,
-        fields: &Outgoing::new(head, connection, upstream, &request_id),
+        lines: &lines(head, connection, upstream, &record.request_id),
         body,
     };
     let answer = match upstream.enter() {
@@ -334,7 +315,7 @@ async fn send(
         Err(fault) => {
             tracing::warn!(
                 upstream = &*upstream.name,
-                request_id = record.request_id.to_str().unwrap_or_default(),
+                request_id = record.request_id.as_str(),
                 %fault,
                 "upstream failed"
             );
@@ -345,18 +326,15 @@ async fn send(
 }
 
 /// Whether the body says it is JSON that can be read as it is. No content type at all is accepted.
-fn speaks_json(headers: &HeaderMap) -> Result<(), Media> {
-    let mut lines = headers.get_all(CONTENT_TYPE).iter();
+fn speaks_json(fields: &Fields) -> Result<(), Media> {
+    let mut lines = fields.all(Known::ContentType);
     if let Some(line) = lines.next()
         && !(is_json(line) && lines.next().is_none())
     {
         return Err(Media::ContentType);
     }
-    let is_coded = headers.get_all(CONTENT_ENCODING).iter().any(|coding| {
-        let coding = coding.as_bytes().trim_ascii();
-        !coding.is_empty() && !coding.eq_ignore_ascii_case(b"identity")
-    });
-    if is_coded {
+    let mut codings = fields.all(Known::ContentEncoding);
+    if codings.any(|coding| !coding.is_empty() && !coding.eq_ignore_ascii_case(b"identity")) {
         return Err(Media::ContentEncoding);
     }
     Ok(())
@@ -364,8 +342,8 @@ fn speaks_json(headers: &HeaderMap) -> Result<(), Media> {
 
 /// `application/json` with any parameters, but no charset other than UTF-8: the body would mean
 /// something else to a server that honours it (RFC 8259 section 8.1).
-fn is_json(line: &HeaderValue) -> bool {
-    let mut parts = line.as_bytes().split(|byte| *byte == b';');
+fn is_json(line: &[u8]) -> bool {
+    let mut parts = line.split(|byte| *byte == b';');
     let type_ = parts.next().unwrap_or_default().trim_ascii();
     type_.eq_ignore_ascii_case(b"application/json")
         && parts.all(|parameter| {
@@ -381,27 +359,10 @@ fn is_json(line: &HeaderValue) -> bool {
         })
 }
 
-/// The caller's request id where it is one line of 1 to 128 visible ASCII characters, else a new
-/// one.
-fn request_id(headers: &HeaderMap, worker: &Worker) -> HeaderValue {
-    let mut lines = headers.get_all(X_REQUEST_ID).iter();
-    match (lines.next(), lines.next()) {
-        (Some(id), None)
-            if (1..=128).contains(&id.len()) && id.as_bytes().iter().all(u8::is_ascii_graphic) =>
-        {
-            id.clone()
-        }
-        _ => {
-            let mut buffer = [0; uuid::fmt::Hyphenated::LENGTH];
-            let id = worker.identifier().hyphenated().encode_lower(&mut buffer);
-            HeaderValue::from_str(id).unwrap_or_else(|_| HeaderValue::from_static("none"))
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue};
 
     #[test]
     fn json_is_json_whatever_its_parameters_but_only_in_utf_8() {
@@ -421,7 +382,11 @@ mod tests {
             for line in lines {
                 headers.append(CONTENT_TYPE, HeaderValue::from_static(line));
             }
-            assert_eq!(speaks_json(&headers).is_ok(), fine, "{lines:?}");
+            assert_eq!(
+                speaks_json(&Fields::from(&headers)).is_ok(),
+                fine,
+                "{lines:?}"
+            );
         }
         for (coding, fine) in [
             ("identity", true),
@@ -431,7 +396,11 @@ mod tests {
         ] {
             let mut headers = HeaderMap::new();
             headers.append(CONTENT_ENCODING, HeaderValue::from_static(coding));
-            assert_eq!(speaks_json(&headers).is_ok(), fine, "{coding}");
+            assert_eq!(
+                speaks_json(&Fields::from(&headers)).is_ok(),
+                fine,
+                "{coding}"
+            );
         }
     }
 }

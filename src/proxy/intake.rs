@@ -10,8 +10,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use http::HeaderMap;
-use http::header::CONTENT_LENGTH;
 use http_body::Body;
 use http_body_util::BodyExt;
 use prometheus_client::metrics::gauge::Gauge;
@@ -79,13 +77,13 @@ pub(super) enum Unread {
     Cut,
 }
 
-/// Reads a body to its end.
+/// Reads a body to its end. `announced` is the length the client told, where it told one.
 ///
 /// # Errors
 /// Why it was not read; what was read is dropped.
 pub(super) async fn read<B>(
     body: B,
-    headers: &HeaderMap,
+    announced: Option<u64>,
     budget: &Arc<Budget>,
     allowance: Allowance,
 ) -> Result<Held, Unread>
@@ -93,7 +91,6 @@ where
     B: Body<Data = Bytes> + Unpin,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
-    let announced = announced(headers);
     if announced.is_some_and(|length| length > allowance.body) {
         return Err(Unread::TooLarge);
     }
@@ -105,13 +102,6 @@ where
         Err(_) => return Err(Unread::TooSlow),
     };
     Ok(Held { bytes, reservation })
-}
-
-/// The length the client announced. Several or unreadable values never come here: they are refused
-/// before.
-fn announced(headers: &HeaderMap) -> Option<u64> {
-    let value = headers.get_all(CONTENT_LENGTH).iter().next()?;
-    value.to_str().ok()?.parse().ok()
 }
 
 async fn collect<B>(
@@ -205,7 +195,6 @@ fn signed(bytes: u64) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use http::HeaderValue;
     use http_body::Frame;
     use std::pin::Pin;
     use std::task::{Context, Poll};
@@ -243,20 +232,15 @@ mod tests {
     #[tokio::test]
     async fn joins_pieces_and_counts_them_until_dropped() {
         let budget = Arc::new(Budget::default());
-        let held = read(
-            pieces(vec![b"abc", b"", b"defg"]),
-            &HeaderMap::new(),
-            &budget,
-            ALLOWANCE,
-        )
-        .await
-        .unwrap();
+        let held = read(pieces(vec![b"abc", b"", b"defg"]), None, &budget, ALLOWANCE)
+            .await
+            .unwrap();
         assert_eq!(held.bytes, "abcdefg");
         assert_eq!(held.len(), 7);
         assert_eq!(budget.used.load(Ordering::Relaxed), 7);
         drop(held);
         assert_eq!(budget.used.load(Ordering::Relaxed), 0);
-        let empty = read(pieces(vec![]), &HeaderMap::new(), &budget, ALLOWANCE)
+        let empty = read(pieces(vec![]), None, &budget, ALLOWANCE)
             .await
             .unwrap();
         assert!(empty.bytes.is_empty());
@@ -265,11 +249,9 @@ mod tests {
     #[tokio::test]
     async fn an_announced_length_is_refused_before_reading() {
         let budget = Arc::new(Budget::default());
-        let mut headers = HeaderMap::new();
-        headers.insert(CONTENT_LENGTH, HeaderValue::from_static("11"));
         let never = Pieces(vec![], true);
         assert!(matches!(
-            read(never, &headers, &budget, ALLOWANCE).await,
+            read(never, Some(11), &budget, ALLOWANCE).await,
             Err(Unread::TooLarge)
         ));
     }
@@ -279,7 +261,7 @@ mod tests {
         let budget = Arc::new(Budget::default());
         let body = pieces(vec![b"123456", b"78901"]);
         assert!(matches!(
-            read(body, &HeaderMap::new(), &budget, ALLOWANCE).await,
+            read(body, None, &budget, ALLOWANCE).await,
             Err(Unread::TooLarge)
         ));
         assert_eq!(budget.used.load(Ordering::Relaxed), 0);
@@ -288,34 +270,18 @@ mod tests {
     #[tokio::test]
     async fn all_bodies_together_are_bounded() {
         let budget = Arc::new(Budget::default());
-        let first = read(
-            pieces(vec![b"1234567890"]),
-            &HeaderMap::new(),
-            &budget,
-            ALLOWANCE,
-        )
-        .await
-        .unwrap();
+        let first = read(pieces(vec![b"1234567890"]), None, &budget, ALLOWANCE)
+            .await
+            .unwrap();
         assert!(matches!(
-            read(
-                pieces(vec![b"123456"]),
-                &HeaderMap::new(),
-                &budget,
-                ALLOWANCE
-            )
-            .await,
+            read(pieces(vec![b"123456"]), None, &budget, ALLOWANCE).await,
             Err(Unread::NoRoom)
         ));
         drop(first);
         assert!(
-            read(
-                pieces(vec![b"123456"]),
-                &HeaderMap::new(),
-                &budget,
-                ALLOWANCE
-            )
-            .await
-            .is_ok()
+            read(pieces(vec![b"123456"]), None, &budget, ALLOWANCE)
+                .await
+                .is_ok()
         );
     }
 
@@ -324,7 +290,7 @@ mod tests {
         let budget = Arc::new(Budget::default());
         let stalled = Pieces(vec![b"1"], true);
         assert!(matches!(
-            read(stalled, &HeaderMap::new(), &budget, ALLOWANCE).await,
+            read(stalled, None, &budget, ALLOWANCE).await,
             Err(Unread::TooSlow)
         ));
         assert_eq!(budget.used.load(Ordering::Relaxed), 0);

@@ -15,6 +15,7 @@
 //! | `respond` | every answer the gateway makes itself |
 //! | `fault` | what a failure becomes |
 //! | `body` | the bodies of answers, and when a request has ended |
+//! | `request_id` | under which id a request is known |
 //! | `record` | what is counted and logged of a request |
 //! | `worker` | what a thread shares among its requests |
 //!
@@ -26,13 +27,13 @@ mod client;
 mod fault;
 mod forward;
 mod hop;
-mod http2;
 pub mod ingress;
 mod intake;
 mod location;
 mod probe;
 mod record;
 mod reply;
+mod request_id;
 mod respond;
 mod strict;
 pub mod worker;

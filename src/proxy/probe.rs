@@ -4,50 +4,46 @@
 //! and no dealer sees it. Must never answer anything but GET and HEAD of the listener's path.
 
 use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
-use http::{Method, Response, StatusCode, request};
+use http::{Method, StatusCode};
 use http_body::Body as HttpBody;
 use tokio::time::Instant;
 
 use super::body::Body;
 use super::worker::Worker;
-use crate::state::connection::{Connection, Framing};
+use crate::http1::{Answer, Lines, RequestHead};
+use crate::state::connection::Connection;
 
 /// The answer to a probe; `None`: it is none.
 pub(super) fn answer(
     worker: &Worker,
     connection: &Connection,
-    parts: &request::Parts,
+    head: &RequestHead,
     body: &impl HttpBody,
-) -> Option<Response<Body>> {
+) -> Option<Answer<Body>> {
     let health = connection.listener.health.as_deref()?;
-    let reads = matches!(parts.method, Method::GET | Method::HEAD);
-    if parts.uri.path() != health || !reads {
+    let reads = matches!(head.method, Method::GET | Method::HEAD);
+    if head.uri.path() != health || !reads {
         return None;
     }
-    // With a body, or with something odd about its end, it is looked at like any request.
-    let framing = connection.framing();
-    let one_length = Framing {
-        lengths: 1,
-        ..Framing::default()
-    };
-    let is_plain = framing == Framing::default() || framing == one_length;
-    if !is_plain || !body.is_end_stream() {
+    // With a body, or with something odd about its head, it is looked at like any request.
+    let is_odd = head.has_bare_line_feed || head.has_fragment || head.length().is_none();
+    if is_odd || !body.is_end_stream() {
         return None;
     }
     connection.listener.meters.probes.inc();
     let now = Instant::now();
     connection.begin(now);
     connection.end(now);
-    let is_ready = worker.readiness.is_ready();
-    let body = if is_ready { "ok\n" } else { "not ready\n" };
-    let mut answer = Response::new(Body::apart(Bytes::from_static(body.as_bytes())));
-    let headers = answer.headers_mut();
-    let plain = HeaderValue::from_static("text/plain; charset=utf-8");
-    headers.insert(CONTENT_TYPE, plain);
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    if !is_ready {
-        *answer.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
-    }
-    Some(answer)
+    let (status, text) = match worker.readiness.is_ready() {
+        true => (StatusCode::OK, "ok\n"),
+        false => (StatusCode::SERVICE_UNAVAILABLE, "not ready\n"),
+    };
+    let mut lines = Lines::new();
+    lines.push(b"content-type", b"text/plain; charset=utf-8");
+    lines.push(b"cache-control", b"no-store");
+    Some(Answer {
+        status,
+        lines,
+        body: Body::apart(Bytes::from_static(text.as_bytes())),
+    })
 }

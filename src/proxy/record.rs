@@ -10,13 +10,15 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::header::{HOST, HeaderValue, USER_AGENT};
-use http::{Method, StatusCode, Uri, Version, request};
+use bytes::Bytes;
+use http::{Method, StatusCode, Uri, Version};
 use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::client::Told;
+use super::request_id::RequestId;
 use super::worker::Worker;
+use crate::http1::{Known, RequestHead};
 use crate::limit::{Announced, Caller};
 use crate::observe::{Line, Presence, Timestamp};
 use crate::protocol::{Activation, Envelope, Outcome, Step, Steps};
@@ -38,12 +40,12 @@ pub(super) struct Record {
     version: Version,
     method: Method,
     uri: Uri,
-    host: Option<HeaderValue>,
-    user_agent: Option<HeaderValue>,
+    host: Option<Bytes>,
+    user_agent: Option<Bytes>,
     /// What trusted proxies told of the client.
     told: Option<Rc<Told>>,
     /// The id sent upstream and back.
-    pub(super) request_id: HeaderValue,
+    pub(super) request_id: RequestId,
     endpoint: Option<Arc<Endpoint>>,
     pin: usize,
     caller: Option<Caller>,
@@ -94,24 +96,22 @@ impl Record {
     pub(super) fn begin(
         worker: &Rc<Worker>,
         connection: &Rc<Connection>,
-        parts: &request::Parts,
-        request_id: HeaderValue,
+        head: &RequestHead,
         generation: u64,
-    ) -> Self {
+    ) -> Box<Self> {
         let started = Instant::now();
         connection.begin(started);
-        let first = |name| parts.headers.get_all(name).iter().next().cloned();
-        Self {
+        Box::new(Self {
             started,
             ts: worker.now(),
             generation,
-            version: parts.version,
-            method: parts.method.clone(),
-            uri: parts.uri.clone(),
-            host: first(HOST),
-            user_agent: first(USER_AGENT),
+            version: head.version,
+            method: head.method.clone(),
+            uri: head.uri.clone(),
+            host: head.fields.keep_first(Known::Host),
+            user_agent: head.fields.keep_first(Known::UserAgent),
             told: None,
-            request_id,
+            request_id: RequestId::of(&head.fields, || worker.identifier()),
             endpoint: None,
             pin: 0,
             caller: None,
@@ -133,17 +133,17 @@ impl Record {
             place: None,
             worker: Rc::clone(worker),
             connection: Rc::clone(connection),
-        }
+        })
+    }
+
+    /// Whether only the head of an answer is asked for.
+    pub(super) fn asks_head(&self) -> bool {
+        self.method == Method::HEAD
     }
 
     /// The worker that serves it.
     pub(super) fn worker(&self) -> &Rc<Worker> {
         &self.worker
-    }
-
-    /// Whether the connection carries one request at a time, so that it can be told to end.
-    pub(super) fn is_alone(&self) -> bool {
-        self.version != Version::HTTP_2
     }
 
     /// How many requests were being served when this one came, over all workers.
@@ -313,7 +313,7 @@ impl Drop for Record {
         };
         let [rpc_method, rpc_id, skill] = self.rpc.parts();
         let mut line = Line::new(self.ts, self.outcome);
-        line.request_id = self.request_id.to_str().ok();
+        line.request_id = Some(self.request_id.as_str());
         let told = self.told.as_ref().map(|told| &told.forwarded_for);
         let client = told.unwrap_or(&self.connection.forwarded_for);
         line.client_ip = client.to_str().ok();
@@ -321,7 +321,7 @@ impl Drop for Record {
         line.listener = Some(&self.connection.listener.name);
         line.protocol = Some(protocol(self.version));
         line.method = Some(self.method.as_str());
-        line.host = self.host.as_ref().and_then(|host| host.to_str().ok());
+        line.host = self.host.as_deref();
         line.path = Some(self.uri.path());
         line.endpoint = endpoint.map(|endpoint| &*endpoint.name);
         line.contract = endpoint.map(|endpoint| &*endpoint.pin(self.pin).contract.name);
@@ -349,7 +349,7 @@ impl Drop for Record {
         line.bytes_out = self.bytes_out;
         line.duration = took;
         line.upstream_duration = self.upstream_took;
-        line.user_agent = self.user_agent.as_ref().map(HeaderValue::as_bytes);
+        line.user_agent = self.user_agent.as_deref();
         line.generation = self.generation;
         self.worker.pen.write(&line);
     }

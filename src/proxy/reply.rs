@@ -5,15 +5,13 @@
 //! the request's id, how the caller stands with its quotas, and `A2A-Extensions` with the activated URI where the request was activated
 //! and the upstream named none; a redirect to the upstream itself leads to the endpoint. Must never read more of a body than its first bytes.
 
-use http::Response;
-use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, LOCATION};
+use http::StatusCode;
 
 use super::body::Body;
-use super::forward::X_REQUEST_ID;
 use super::hop;
 use super::location::translate;
 use super::record::Record;
-use crate::protocol::headers::A2A_EXTENSIONS;
+use crate::http1::{Answer, Fields, Known, Lines};
 use crate::protocol::{Activation, Outcome};
 use crate::state::Endpoint;
 use crate::upstream::{Reply, Upstream};
@@ -31,48 +29,71 @@ pub(super) struct Passed<'s> {
 }
 
 /// Passes an upstream's answer on.
-pub(super) fn relay(passed: Passed<'_>, mut record: Record) -> Response<Body> {
+pub(super) fn relay(passed: Passed<'_>, mut record: Box<Record>) -> Answer<Body> {
     let Passed {
-        reply: Reply { mut head, body, .. },
+        reply,
         activation,
         endpoint,
         upstream,
     } = passed;
-    hop::strip(&mut head.headers, |_| false);
-    if let http::header::Entry::Occupied(mut location) = head.headers.entry(LOCATION)
-        && let Some(told) = translate(location.get(), upstream, &endpoint.path)
-    {
-        location.insert(told);
+    let Reply {
+        status,
+        fields,
+        body,
+        ..
+    } = reply;
+    let announced = record.take_announced();
+    let is_listing = fields.has(Known::Connection);
+    let is_framed = !record.asks_head() && status != StatusCode::NOT_MODIFIED;
+    let mut lines = Lines::new();
+    for field in fields.iter() {
+        let known = field.known;
+        let stays_there = known.is_hop_by_hop() || (is_listing && hop::lists(&fields, &field));
+        let is_made_anew = known == Known::XRequestId
+            // Where there is a body to count.
+            || (known == Known::ContentLength && is_framed)
+            || announced.as_ref().is_some_and(|it| it.replaces(field.name));
+        if stays_there || is_made_anew {
+            continue;
+        }
+        lines.has_date |= known == Known::Date;
+        let told = match known == Known::Location {
+            true => translate(field.value, upstream, &endpoint.path),
+            false => None,
+        };
+        let told = told.as_ref().map(String::as_bytes);
+        lines.push(field.name, told.unwrap_or(field.value));
     }
     if let Some(activation) = activation
         && activation.is_activated()
-        && !head.headers.contains_key(A2A_EXTENSIONS)
+        && !fields.has(Known::A2aExtensions)
     {
-        let uri = activation.contract().extension.value().clone();
-        head.headers.insert(A2A_EXTENSIONS, uri);
+        let uri = activation.contract().extension.value();
+        lines.push(b"a2a-extensions", uri.as_bytes());
     }
-    head.headers.insert(X_REQUEST_ID, record.request_id.clone());
-    if let Some(announced) = record.take_announced() {
-        announced.write(&mut head.headers);
+    lines.push(b"x-request-id", record.request_id.as_bytes());
+    if let Some(announced) = announced {
+        announced.write(&mut lines);
     }
-    head.version = http::Version::HTTP_11;
-    record.sends(head.status);
-    let outcome = if head.status.is_client_error() || head.status.is_server_error() {
+    record.sends(status);
+    let outcome = if status.is_client_error() || status.is_server_error() {
         Outcome::UpstreamError
     } else {
         Outcome::Ok
     };
-    let tells = activation.is_some() && is_plain_json(&head.headers);
-    Response::from_parts(head, Body::relayed(body, record, outcome, tells))
+    let tells = activation.is_some() && is_plain_json(&fields);
+    Answer {
+        status,
+        lines,
+        body: Body::relayed(body, record, outcome, tells),
+    }
 }
 
-fn is_plain_json(headers: &HeaderMap) -> bool {
-    let type_ = headers.get_all(CONTENT_TYPE).iter().next();
-    type_.is_some_and(|type_| {
-        let json = b"application/json";
-        type_
-            .as_bytes()
-            .split_at_checked(json.len())
-            .is_some_and(|(start, _)| start.eq_ignore_ascii_case(json))
-    }) && !headers.contains_key(CONTENT_ENCODING)
+fn is_plain_json(fields: &Fields) -> bool {
+    let json = b"application/json";
+    let type_ = fields.first(Known::ContentType);
+    type_
+        .and_then(|type_| type_.split_at_checked(json.len()))
+        .is_some_and(|(start, _)| start.eq_ignore_ascii_case(json))
+        && !fields.has(Known::ContentEncoding)
 }

@@ -6,16 +6,12 @@
 //! what follows on it could be taken for another request; over HTTP/2 it ends the stream alone.
 
 use bytes::Bytes;
-use http::header::{
-    ACCEPT_ENCODING, ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderMap, HeaderValue,
-    RETRY_AFTER, WWW_AUTHENTICATE,
-};
-use http::{Response, StatusCode};
+use http::StatusCode;
 
 use super::body::Body;
-use super::forward::X_REQUEST_ID;
 use super::record::{Made, Record};
 use super::strict::Unfit;
+use crate::http1::{Answer, Lines};
 use crate::protocol::refusal::Media;
 use crate::protocol::{Contract, HttpStatus, Id, Outcome, Refusal, Stamp, render};
 
@@ -88,7 +84,7 @@ impl From<Unfit> for Stop {
 }
 
 /// Answers a request that did not go through.
-pub(super) fn respond(stop: Stop, mut record: Record) -> Response<Body> {
+pub(super) fn respond(stop: Stop, mut record: Box<Record>) -> Answer<Body> {
     match stop {
         Stop::Unfit(unfit) => {
             record.because(unfit.why);
@@ -107,15 +103,14 @@ pub(super) fn respond(stop: Stop, mut record: Record) -> Response<Body> {
             record,
         ),
         Stop::MethodNotAllowed => {
-            let mut response = plain(
+            let mut answer = plain(
                 StatusCode::METHOD_NOT_ALLOWED,
                 "only POST is served here",
                 Outcome::NoRoute,
                 record,
             );
-            let allow = HeaderValue::from_static("POST");
-            response.headers_mut().insert(ALLOW, allow);
-            response
+            answer.lines.push(b"allow", b"POST");
+            answer
         }
         Stop::RelayFailed(refusal) => {
             let status = refusal.mapped_status();
@@ -124,12 +119,11 @@ pub(super) fn respond(stop: Stop, mut record: Record) -> Response<Body> {
             } else {
                 "the dealer agent failed"
             };
-            let mut response = plain(status, text, refusal.outcome(), record);
+            let mut answer = plain(status, text, refusal.outcome(), record);
             if let Some(seconds) = refusal.retry_after_seconds() {
-                let headers = response.headers_mut();
-                headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+                answer.lines.push_number(b"retry-after", seconds);
             }
-            response
+            answer
         }
         Stop::Refused(refused) => match record.endpoint().cloned() {
             Some(endpoint) => {
@@ -152,8 +146,8 @@ fn refuse(
     refused: Refused,
     contract: &Contract,
     http_status: HttpStatus,
-    mut record: Record,
-) -> Response<Body> {
+    mut record: Box<Record>,
+) -> Answer<Body> {
     let worker = record.worker();
     let error_id = worker.identifier();
     let mut buffer = [0; uuid::fmt::Hyphenated::LENGTH];
@@ -171,64 +165,55 @@ fn refuse(
         retry_after_ms: refusal.retry_after_ms(),
         quota: refused.quota,
     });
-    let closes = !refused.body_was_read && record.is_alone();
-    let mut response = response(status, Bytes::from(answer.body), refusal.outcome(), record);
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    let body = Bytes::from(answer.body);
+    let mut answer = made(status, body, refusal.outcome(), record);
+    let lines = &mut answer.lines;
+    lines.push(b"content-type", b"application/json");
     if let Some(seconds) = refusal.retry_after_seconds() {
-        headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+        lines.push_number(b"retry-after", seconds);
     }
     if *refusal == Refusal::ContentTypeNotSupported(Media::ContentEncoding) {
-        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        lines.push(b"accept-encoding", b"identity");
     }
     if *refusal == Refusal::Unauthenticated {
-        headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        lines.push(b"www-authenticate", b"Bearer");
     }
-    if closes {
-        close(headers);
-    }
-    response
+    lines.closes = !refused.body_was_read;
+    answer
 }
 
-/// A plain text answer, where no contract is known. A connection of HTTP/1.1 is closed.
+/// A plain text answer, where no contract is known. The connection is closed.
 fn plain(
     status: StatusCode,
     text: &'static str,
     outcome: Outcome,
-    record: Record,
-) -> Response<Body> {
+    record: Box<Record>,
+) -> Answer<Body> {
     let body = Bytes::from(format!("{text}\n"));
-    let closes = record.is_alone();
-    let mut response = response(status, body, outcome, record);
-    let headers = response.headers_mut();
-    let type_ = HeaderValue::from_static("text/plain; charset=utf-8");
-    headers.insert(CONTENT_TYPE, type_);
-    if closes {
-        close(headers);
-    }
-    response
+    let mut answer = made(status, body, outcome, record);
+    answer
+        .lines
+        .push(b"content-type", b"text/plain; charset=utf-8");
+    answer.lines.closes = true;
+    answer
 }
 
-fn response(
+fn made(
     status: StatusCode,
     body: Bytes,
     outcome: Outcome,
-    mut record: Record,
-) -> Response<Body> {
+    mut record: Box<Record>,
+) -> Answer<Body> {
     record.sends(status);
-    let request_id = record.request_id.clone();
-    let announced = record.take_announced();
-    let mut response = Response::new(Body::made(body, record, outcome));
-    *response.status_mut() = status;
-    let headers = response.headers_mut();
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    headers.insert(X_REQUEST_ID, request_id);
-    if let Some(announced) = announced {
-        announced.write(headers);
+    let mut lines = Lines::new();
+    lines.push(b"cache-control", b"no-store");
+    lines.push(b"x-request-id", record.request_id.as_bytes());
+    if let Some(announced) = record.take_announced() {
+        announced.write(&mut lines);
     }
-    response
-}
-
-fn close(headers: &mut HeaderMap) {
-    headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    Answer {
+        status,
+        lines,
+        body: Body::made(body, record, outcome),
+    }
 }

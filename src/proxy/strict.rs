@@ -6,37 +6,20 @@
 
 use std::borrow::Cow;
 
-use http::header::{
-    AUTHORIZATION, CONNECTION, CONTENT_LENGTH, EXPECT, HOST, HeaderMap, HeaderValue,
-    TRANSFER_ENCODING,
-};
 use http::uri::Authority;
 use http::{Method, StatusCode, Uri, Version};
 
-use crate::state::connection::Framing;
+use crate::http1::{Fields, Framing, Known, RequestHead};
 
 /// Where a request wants to go: read once, used for routing and logs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Target<'h, 'u> {
+pub(super) struct Target<'h> {
     /// Lower-case host without port; `None` only for HTTP/1.0 without `Host`.
     pub(super) host: Option<Cow<'h, str>>,
     /// The path as received.
-    pub(super) path: &'u str,
+    pub(super) path: &'h str,
     /// The query as received.
-    pub(super) query: Option<&'u str>,
-}
-
-/// A request's head, as it came.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Head<'h, 'u> {
-    /// The method.
-    pub(super) method: &'h Method,
-    /// The version of the message.
-    pub(super) version: Version,
-    /// The target.
-    pub(super) uri: &'u Uri,
-    /// The fields.
-    pub(super) headers: &'h HeaderMap,
+    pub(super) query: Option<&'h str>,
 }
 
 /// Why a request is not acceptable HTTP. The text is for the log and the plain answer.
@@ -59,17 +42,14 @@ const fn bad(why: &'static str) -> Unfit {
 ///
 /// # Errors
 /// 400, or 417 for an expectation that cannot be met. The connection is to be closed.
-pub(super) fn inspect<'h, 'u>(
-    head: &Head<'h, 'u>,
-    framing: Framing,
-) -> Result<Target<'h, 'u>, Unfit> {
-    if *head.method == Method::CONNECT {
+pub(super) fn inspect(head: &RequestHead) -> Result<Target<'_>, Unfit> {
+    if head.method == Method::CONNECT {
         return Err(bad("CONNECT is not served"));
     }
-    framing_is_single(head.headers, framing)?;
-    connection_takes_nothing_vital(head.headers)?;
-    expectation_can_be_met(head.headers)?;
-    credential_is_single(head.headers)?;
+    framing_is_single(head)?;
+    connection_takes_nothing_vital(&head.fields)?;
+    expectation_can_be_met(&head.fields)?;
+    credential_is_single(&head.fields)?;
     let host = host(head)?;
     let path = head.uri.path();
     path_is_plain(path)?;
@@ -83,47 +63,49 @@ pub(super) fn inspect<'h, 'u>(
 /// The header that names the caller stands twice: two servers could read two callers.
 pub(super) const REPEATED_CALLER: Unfit = bad("the header that names the caller stands twice");
 
+/// More header lines than are read in HTTP/1.1. Over HTTP/2 only their bytes are counted before.
+pub(super) const TOO_MANY_LINES: Unfit = Unfit {
+    status: StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+    why: "too many header lines",
+};
+
 /// `Authorization` is one value (RFC 9110 section 11.6.2), whether or not it names the caller here.
-fn credential_is_single(headers: &HeaderMap) -> Result<(), Unfit> {
-    match headers.get_all(AUTHORIZATION).iter().nth(1) {
+fn credential_is_single(fields: &Fields) -> Result<(), Unfit> {
+    match fields.all(Known::Authorization).nth(1) {
         None => Ok(()),
         Some(_) => Err(bad("more than one Authorization")),
     }
 }
 
-fn framing_is_single(headers: &HeaderMap, framing: Framing) -> Result<(), Unfit> {
-    if framing.has_bare_line_feed {
+fn framing_is_single(head: &RequestHead) -> Result<(), Unfit> {
+    if head.has_bare_line_feed {
         return Err(bad("a line that does not end in CR LF"));
     }
-    if framing.has_fragment {
+    if head.has_fragment {
         return Err(bad("a fragment in the target"));
     }
-    let mut encodings = headers.get_all(TRANSFER_ENCODING).iter();
-    if let Some(encoding) = encodings.next() {
-        if encodings.next().is_some() || !encoding.as_bytes().eq_ignore_ascii_case(b"chunked") {
-            return Err(bad("Transfer-Encoding must be one \"chunked\""));
-        }
-        if framing.lengths > 0 || headers.contains_key(CONTENT_LENGTH) {
-            return Err(bad("Content-Length beside Transfer-Encoding"));
-        }
+    if head.length().is_some() {
+        return Ok(());
     }
-    if framing.lengths > 1 {
-        return Err(bad("more than one Content-Length"));
-    }
-    if framing.is_uncertain {
-        return Err(bad("it cannot be told where the body ends"));
-    }
-    Ok(())
+    Err(bad(match head.framing {
+        Framing {
+            lengths: 1..,
+            encodings: 1..,
+            ..
+        } => "Content-Length beside Transfer-Encoding",
+        Framing { encodings: 1.., .. } => "Transfer-Encoding must be one \"chunked\"",
+        Framing { lengths: 2.., .. } => "more than one Content-Length",
+        Framing { .. } => "Content-Length is not a number of bytes",
+    }))
 }
 
-fn connection_takes_nothing_vital(headers: &HeaderMap) -> Result<(), Unfit> {
-    let vital = [HOST, CONTENT_LENGTH, AUTHORIZATION, TRANSFER_ENCODING];
-    for line in headers.get_all(CONNECTION) {
-        for option in line.as_bytes().split(|byte| *byte == b',') {
-            let option = option.trim_ascii();
-            if vital
-                .iter()
-                .any(|name| option.eq_ignore_ascii_case(name.as_str().as_bytes()))
+fn connection_takes_nothing_vital(fields: &Fields) -> Result<(), Unfit> {
+    for line in fields.all(Known::Connection) {
+        for option in line.split(|byte| *byte == b',') {
+            if let Known::Authorization
+            | Known::ContentLength
+            | Known::Host
+            | Known::TransferEncoding = Known::of(option.trim_ascii())
             {
                 return Err(bad("Connection names a header that must travel"));
             }
@@ -132,12 +114,9 @@ fn connection_takes_nothing_vital(headers: &HeaderMap) -> Result<(), Unfit> {
     Ok(())
 }
 
-fn expectation_can_be_met(headers: &HeaderMap) -> Result<(), Unfit> {
-    let unmet = headers
-        .get_all(EXPECT)
-        .iter()
-        .any(|line| !line.as_bytes().eq_ignore_ascii_case(b"100-continue"));
-    if unmet {
+fn expectation_can_be_met(fields: &Fields) -> Result<(), Unfit> {
+    let mut lines = fields.all(Known::Expect);
+    if lines.any(|line| !line.eq_ignore_ascii_case(b"100-continue")) {
         return Err(Unfit {
             status: StatusCode::EXPECTATION_FAILED,
             why: "only 100-continue can be expected",
@@ -146,8 +125,8 @@ fn expectation_can_be_met(headers: &HeaderMap) -> Result<(), Unfit> {
     Ok(())
 }
 
-fn host<'h>(head: &Head<'h, '_>) -> Result<Option<Cow<'h, str>>, Unfit> {
-    let mut lines = head.headers.get_all(HOST).iter();
+fn host(head: &RequestHead) -> Result<Option<Cow<'_, str>>, Unfit> {
+    let mut lines = head.fields.all(Known::Host);
     let line = lines.next();
     if lines.next().is_some() {
         return Err(bad("more than one Host"));
@@ -159,7 +138,7 @@ fn host<'h>(head: &Head<'h, '_>) -> Result<Option<Cow<'h, str>>, Unfit> {
         };
     };
     let authority = authority(line).ok_or(bad("bad Host"))?;
-    if !agrees(head.uri, authority) {
+    if !agrees(&head.uri, authority) {
         return Err(bad("the target's host and Host disagree"));
     }
     let host = without_port(authority);
@@ -177,8 +156,8 @@ fn host<'h>(head: &Head<'h, '_>) -> Result<Option<Cow<'h, str>>, Unfit> {
 }
 
 /// A `Host` value that is a valid authority without user info.
-pub(super) fn authority(line: &HeaderValue) -> Option<&str> {
-    let text = line.to_str().ok()?;
+pub(super) fn authority(line: &[u8]) -> Option<&str> {
+    let text = std::str::from_utf8(line).ok()?;
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
     let (host, port) = match text.rsplit_once(':') {
         Some((host, port)) if !port.ends_with(']') => (host, port),
@@ -254,33 +233,26 @@ fn path_is_plain(path: &str) -> Result<(), Unfit> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use http::{Request, request};
+    use crate::http1::{Limits, read_request};
 
-    fn parts(target: &str, headers: &[(&str, &[u8])]) -> request::Parts {
-        let mut request = Request::post(target).body(()).unwrap();
-        for (name, value) in headers {
-            request.headers_mut().append(
-                http::HeaderName::from_bytes(name.as_bytes()).unwrap(),
-                HeaderValue::from_bytes(value).unwrap(),
-            );
+    fn head(target: &str, fields: &[(&str, &[u8])]) -> RequestHead {
+        let mut bytes = bytes::BytesMut::from(format!("POST {target} HTTP/1.1\r\n").as_str());
+        for (name, value) in fields {
+            bytes.extend_from_slice(name.as_bytes());
+            bytes.extend_from_slice(b": ");
+            bytes.extend_from_slice(value);
+            bytes.extend_from_slice(b"\r\n");
         }
-        request.into_parts().0
-    }
-
-    fn look(parts: &request::Parts, framing: Framing) -> Result<Target<'_, '_>, Unfit> {
-        let head = Head {
-            method: &parts.method,
-            version: parts.version,
-            uri: &parts.uri,
-            headers: &parts.headers,
+        bytes.extend_from_slice(b"\r\n");
+        let limits = Limits {
+            bytes: 8192,
+            lines: 100,
         };
-        inspect(&head, framing)
+        read_request(&mut bytes, limits).unwrap().unwrap()
     }
 
-    fn why(target: &str, headers: &[(&str, &[u8])]) -> Option<&'static str> {
-        look(&parts(target, headers), Framing::default())
-            .err()
-            .map(|unfit| unfit.why)
+    fn why(target: &str, fields: &[(&str, &[u8])]) -> Option<&'static str> {
+        inspect(&head(target, fields)).err().map(|unfit| unfit.why)
     }
 
     #[test]
@@ -307,10 +279,8 @@ mod tests {
             ("a,b", None),
             ("é.example", None),
         ] {
-            let parts = parts("/a2a", &[("host", host.as_bytes())]);
-            let found = look(&parts, Framing::default())
-                .ok()
-                .and_then(|target| target.host);
+            let head = head("/a2a", &[("host", host.as_bytes())]);
+            let found = inspect(&head).ok().and_then(|target| target.host);
             assert_eq!(found.as_deref(), read, "{host}");
         }
         assert_eq!(why("/a2a", &[]), Some("no Host"));
@@ -338,18 +308,13 @@ mod tests {
         assert!(why("/", &[host, chunked, chunked]).is_some());
         assert!(why("/", &[host, ("transfer-encoding", b"gzip, chunked")]).is_some());
         assert!(why("/", &[host, chunked, ("content-length", b"3")]).is_some());
-        let parts = parts("/", &[host, chunked]);
-        let both = Framing {
-            lengths: 1,
-            encodings: 1,
-            ..Framing::default()
-        };
-        let bare = Framing {
-            has_bare_line_feed: true,
-            ..Framing::default()
-        };
-        assert!(look(&parts, bare).is_err());
-        assert!(look(&parts, both).is_err());
+        let length = |text: &'static [u8]| ("content-length", text);
+        assert_eq!(why("/", &[host, length(b"3")]), None);
+        assert!(why("/", &[host, length(b"3"), length(b"3")]).is_some());
+        assert!(why("/", &[host, length(b"+3")]).is_some());
+        let mut bare = head("/", &[host]);
+        bare.has_bare_line_feed = true;
+        assert!(inspect(&bare).is_err());
     }
 
     #[test]
@@ -408,8 +373,8 @@ mod tests {
     fn expectations() {
         let host: (&str, &[u8]) = ("host", b"a");
         assert_eq!(why("/", &[host, ("expect", b"100-Continue")]), None);
-        let parts = parts("/", &[host, ("expect", b"something")]);
-        let unfit = look(&parts, Framing::default()).unwrap_err();
+        let unmet = head("/", &[host, ("expect", b"something")]);
+        let unfit = inspect(&unmet).unwrap_err();
         assert_eq!(unfit.status, StatusCode::EXPECTATION_FAILED);
     }
 }

@@ -31,7 +31,6 @@ pub struct Connection {
     phase: Cell<Phase>,
     since: Cell<Instant>,
     in_flight: Cell<usize>,
-    framing: Cell<Framing>,
 }
 
 /// What a connection is doing, which tells what deadline holds.
@@ -43,21 +42,6 @@ pub enum Phase {
     Busy,
     /// Between requests.
     Idle,
-}
-
-/// What a head says of its body's framing: the raw facts, of which a map of fields shows half.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Framing {
-    /// Lines named `Content-Length`.
-    pub lengths: u8,
-    /// Lines named `Transfer-Encoding`.
-    pub encodings: u8,
-    /// Whether a line ended in a bare LF.
-    pub has_bare_line_feed: bool,
-    /// Whether the request line has a fragment, which the parser drops.
-    pub has_fragment: bool,
-    /// Whether it cannot be told where the body ends, whatever the reason.
-    pub is_uncertain: bool,
 }
 
 impl Connection {
@@ -95,7 +79,6 @@ impl Connection {
             phase: Cell::new(Phase::Head),
             since: Cell::new(now),
             in_flight: Cell::new(0),
-            framing: Cell::default(),
         }
     }
 
@@ -144,17 +127,6 @@ impl Connection {
         if self.phase() == Phase::Idle {
             self.since.set(now);
         }
-    }
-
-    /// How the head of the request being served frames its body.
-    #[must_use]
-    pub fn framing(&self) -> Framing {
-        self.framing.get()
-    }
-
-    /// Says how the head of the request to be served next frames its body.
-    pub fn frames(&self, framing: Framing) {
-        self.framing.set(framing);
     }
 }
 

@@ -57,6 +57,10 @@ impl Pools {
 fn reply(held: Held, answer: Answer, upstream: &Upstream) -> Reply {
     let at = Instant::now();
     let (head, body) = Body::new(held, answer, upstream.timeouts.idle, at);
-    let body = body.into();
-    Reply { head, body, at }
+    Reply {
+        status: head.status,
+        fields: head.fields,
+        body: body.into(),
+        at,
+    }
 }

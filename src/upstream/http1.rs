@@ -13,7 +13,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderName, HeaderValue, Method, StatusCode, Version, response};
+use http::{Method, StatusCode};
 use http_body::{Frame, SizeHint};
 use tokio::time::Instant;
 
@@ -21,7 +21,7 @@ use super::fault::{Cause, Fault};
 use super::pool::Held;
 use super::stream::Stream;
 use crate::http1::{
-    Decoder, Length, Limits, ResponseHead, digits, field, read_response, request_line,
+    Decoder, Length, Limits, Lines, ResponseHead, digits, read_response, request_line,
 };
 use crate::wire::{Timer, Wire};
 
@@ -41,22 +41,16 @@ const SMALL: usize = 4 * 1024;
 const KEPT: usize = 16 * 1024;
 
 /// What is sent.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct Request<'r> {
     /// The method.
     pub method: &'r Method,
     /// The target: path and query.
     pub target: &'r str,
     /// The fields, but for those that frame the body.
-    pub fields: &'r dyn Fields,
+    pub lines: &'r Lines,
     /// The body, whole.
     pub body: &'r Bytes,
-}
-
-/// The fields of a request, in the order in which they are sent.
-pub trait Fields {
-    /// Tells each of them.
-    fn each(&self, tell: &mut dyn FnMut(&HeaderName, &HeaderValue));
 }
 
 /// One upstream connection that speaks HTTP/1.1.
@@ -137,10 +131,9 @@ impl Http1 {
         self.out.clear();
         self.sent = 0;
         let out = &mut self.out;
+        out.reserve(request.lines.as_bytes().len() + request.target.len() + 64);
         request_line(out, request.method, request.target);
-        request
-            .fields
-            .each(&mut |name, value| field(out, name, value));
+        out.extend_from_slice(request.lines.as_bytes());
         let body = request.body;
         if !body.is_empty() || *request.method == Method::POST {
             out.extend_from_slice(b"content-length: ");
@@ -218,7 +211,7 @@ impl Http1 {
         Ok(Answer {
             is_reusable: was_sent && head.keeps_alive && length != Length::Close,
             body: Decoder::new(length),
-            head: parts(head),
+            head,
         })
     }
 
@@ -245,17 +238,9 @@ enum Progress {
 
 /// A head that came back, and how its body is to be read.
 pub(super) struct Answer {
-    pub(super) head: response::Parts,
+    pub(super) head: ResponseHead,
     body: Decoder,
     is_reusable: bool,
-}
-
-fn parts(head: ResponseHead) -> response::Parts {
-    let (mut parts, ()) = http::Response::new(()).into_parts();
-    parts.status = head.status;
-    parts.version = Version::HTTP_11;
-    parts.headers = head.headers;
-    parts
 }
 
 /// The body of an answer. Gives the connection back when it has ended, closes it when dropped
@@ -277,7 +262,7 @@ impl Body {
         answer: Answer,
         idle: Duration,
         now: Instant,
-    ) -> (response::Parts, Self) {
+    ) -> (ResponseHead, Self) {
         let mut body = Self {
             held: Some(held),
             decoder: answer.body,

@@ -17,7 +17,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use h2::client::ResponseFuture;
 use h2::{Reason, RecvStream, SendStream};
-use http::header::{CONTENT_LENGTH, HOST, HeaderMap, HeaderValue};
+use http::header::{CONTENT_LENGTH, HOST, HeaderValue};
 use http::{Method, Response, StatusCode, Uri, Version};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use tokio::time::{Instant, timeout};
@@ -25,6 +25,7 @@ use tokio::time::{Instant, timeout};
 use super::fault::{Cause, Fault};
 use super::reply::Reply;
 use super::{Request, Upstream};
+use crate::http1::Fields;
 use crate::wire::Timer;
 use pool::Lease;
 pub(super) use pool::Pools;
@@ -74,15 +75,8 @@ pub(super) async fn exchange(
 
 /// Spells a request's head as HTTP/2 does: the authority in its target, no `Host`.
 fn head(request: Request<'_>) -> Result<http::Request<()>, Fault> {
-    let mut headers = HeaderMap::with_capacity(24);
-    let mut authority = None;
-    request.fields.each(&mut |name, value| {
-        if *name == HOST {
-            authority.get_or_insert_with(|| value.clone());
-        } else {
-            headers.append(name, value.clone());
-        }
-    });
+    let mut headers = request.lines.to_map();
+    let authority = headers.remove(HOST);
     let body = request.body;
     if !body.is_empty() || *request.method == Method::POST {
         headers.insert(CONTENT_LENGTH, body.len().into());
@@ -142,8 +136,12 @@ fn accept(
     if body.incoming.is_end_stream() {
         body.release();
     }
-    let body = body.into();
-    Ok(Reply { head, body, at })
+    Ok(Reply {
+        status: head.status,
+        fields: Fields::from(head.headers),
+        body: body.into(),
+        at,
+    })
 }
 
 /// Whether the upstream has said that it did nothing with a request.

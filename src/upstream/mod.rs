@@ -26,7 +26,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use tokio::sync::Semaphore;
 
 pub use fault::{Cause, Fault};
-pub use http1::{Fields, Request};
+pub use http1::Request;
 pub use pool::Pools;
 pub use reply::{Reply, ReplyBody};
 

@@ -37,12 +37,12 @@ pub struct Pools {
 pub(super) struct Pool {
     upstream: Weak<Upstream>,
     idle: RefCell<Vec<Idle>>,
-    waiters: RefCell<VecDeque<oneshot::Sender<Connection>>>,
+    waiters: RefCell<VecDeque<oneshot::Sender<Box<Connection>>>>,
 }
 
 #[derive(Debug)]
 struct Idle {
-    connection: Connection,
+    connection: Box<Connection>,
     since: Instant,
 }
 
@@ -132,7 +132,7 @@ impl Idle {
 
 impl Pool {
     /// An idle connection.
-    pub(super) fn take_idle(&self, upstream: &Upstream, now: Instant) -> Option<Connection> {
+    pub(super) fn take_idle(&self, upstream: &Upstream, now: Instant) -> Option<Box<Connection>> {
         let mut idle = self.idle.borrow_mut();
         while let Some(mut kept) = idle.pop() {
             if kept.is_usable(now, upstream) {
@@ -147,14 +147,14 @@ impl Pool {
     ///
     /// # Errors
     /// `NoCapacity`, `Unreachable` or `ConnectTimeout`; nothing was sent.
-    pub(super) async fn connect(&self, upstream: &Arc<Upstream>) -> Result<Connection, Fault> {
+    pub(super) async fn connect(&self, upstream: &Arc<Upstream>) -> Result<Box<Connection>, Fault> {
         match Arc::clone(&upstream.permits).try_acquire_owned() {
             Ok(permit) => open(upstream, permit).await,
             Err(_) => self.wait(upstream).await,
         }
     }
 
-    async fn wait(&self, upstream: &Arc<Upstream>) -> Result<Connection, Fault> {
+    async fn wait(&self, upstream: &Arc<Upstream>) -> Result<Box<Connection>, Fault> {
         let _waiting = Waiting::join(upstream)?;
         let (sender, handed_over) = oneshot::channel();
         self.waiters.borrow_mut().push_back(sender);
@@ -174,7 +174,7 @@ impl Pool {
     }
 
     /// Takes a connection back after its answer ended.
-    fn give_back(&self, mut connection: Connection, now: Instant) {
+    fn give_back(&self, mut connection: Box<Connection>, now: Instant) {
         if now >= connection.expires {
             return;
         }
@@ -200,7 +200,7 @@ impl Pool {
 #[derive(Debug)]
 pub(super) struct Held {
     pub(super) pool: Rc<Pool>,
-    pub(super) connection: Connection,
+    pub(super) connection: Box<Connection>,
 }
 
 impl Held {
@@ -261,14 +261,17 @@ impl Drop for Waiting<'_> {
     }
 }
 
-async fn open(upstream: &Arc<Upstream>, permit: OwnedSemaphorePermit) -> Result<Connection, Fault> {
+async fn open(
+    upstream: &Arc<Upstream>,
+    permit: OwnedSemaphorePermit,
+) -> Result<Box<Connection>, Fault> {
     let stream = connect(upstream).await?;
     upstream.meters.active.inc();
-    Ok(Connection {
+    Ok(Box::new(Connection {
         http1: Http1::new(stream),
         expires: Instant::now() + lifetime(),
         state: Cell::new(State::Active),
         upstream: Arc::clone(upstream),
         _permit: permit,
-    })
+    }))
 }

@@ -4,18 +4,21 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::response;
+use http::StatusCode;
 use http_body::{Body, Frame, SizeHint};
 use tokio::time::Instant;
 
 use super::fault::Fault;
 use super::{http1, http2};
+use crate::http1::Fields;
 
 /// A response whose body is still to come.
 #[derive(Debug)]
 pub struct Reply {
-    /// Status and headers, as the upstream sent them.
-    pub head: response::Parts,
+    /// The status.
+    pub status: StatusCode,
+    /// The fields, as the upstream sent them.
+    pub fields: Fields,
     /// The body.
     pub body: ReplyBody,
     /// When the head came.

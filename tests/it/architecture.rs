@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("protocol", &[]),
     ("config", &["protocol"]),
-    ("limit", &["protocol", "config"]),
-    ("http1", &[]),
+    ("limit", &["protocol", "config", "http1"]),
+    ("http1", &["protocol"]),
     ("wire", &[]),
     ("upstream", &["config", "http1", "wire"]),
     ("observe", &["protocol"]),
@@ -20,7 +20,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ),
     (
         "proxy",
-        &["protocol", "limit", "upstream", "state", "observe"],
+        &["protocol", "http1", "limit", "upstream", "state", "observe"],
     ),
     (
         "listen",
@@ -31,8 +31,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     (
         "app",
         &[
-            "protocol", "config", "limit", "upstream", "observe", "state", "proxy", "listen",
-            "admin",
+            "protocol", "config", "http1", "limit", "upstream", "observe", "state", "proxy",
+            "listen", "admin",
         ],
     ),
 ];

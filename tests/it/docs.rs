@@ -173,7 +173,7 @@ fn the_access_log_table_is_the_fields_of_a_line() {
         listener: Some("public"),
         protocol: Some("HTTP/1.1"),
         method: Some("POST"),
-        host: Some("h"),
+        host: Some(b"h"),
         path: Some("/"),
         endpoint: Some("e"),
         contract: Some("c"),

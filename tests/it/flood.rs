@@ -5,10 +5,10 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+use forecourt::http1::Fields;
 use forecourt::limit::{
     Clock, Decision, Dimension, Limiter, ManualClock, Quota, Rule, Source, Subject, identify,
 };
-use http::HeaderMap;
 
 use crate::support::call::call;
 use crate::support::gateway::dealer_with;
@@ -33,7 +33,7 @@ fn quota() -> Quota {
 
 fn subject(number: u32) -> Subject {
     let address = IpAddr::V4(Ipv4Addr::from(number));
-    let caller = identify(&[Source::Address], &HeaderMap::new(), address);
+    let caller = identify(&[Source::Address], &Fields::default(), address);
     Subject::new(&caller, address)
 }
 

@@ -8,6 +8,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use proptest::prelude::*;
 
 use super::*;
+use crate::http1::Fields;
 use crate::limit::caller::{Source, identify};
 use crate::limit::clock::ManualClock;
 use crate::limit::{Dimension, Rule};
@@ -33,7 +34,7 @@ fn who(key: &str) -> Subject {
     let sources = [Source::Header(HeaderName::from_static("x-api-key"))];
     let mut headers = HeaderMap::new();
     headers.insert("x-api-key", HeaderValue::from_str(key).unwrap());
-    Subject::new(&identify(&sources, &headers, HOME), HOME)
+    Subject::new(&identify(&sources, &Fields::from(&headers), HOME), HOME)
 }
 
 fn limiter(capacity: usize) -> (Limiter<ManualClock>, ManualClock) {

@@ -1,6 +1,7 @@
 //! How a rule becomes the buckets of an endpoint, and what a bucket says of itself.
 
 use super::*;
+use crate::http1::Fields;
 use governor::clock::FakeRelativeClock;
 use proptest::prelude::*;
 
@@ -147,7 +148,7 @@ fn buckets_are_told_apart_by_what_the_quota_counts() {
         let mut headers = http::HeaderMap::new();
         headers.insert("k", key.parse().unwrap());
         let address = address.parse().unwrap();
-        let caller = identify(&sources, &headers, address);
+        let caller = identify(&sources, &Fields::from(&headers), address);
         Quota::compile(&rule, endpoint).bucket(&Subject::new(&caller, address))
     };
     // Columns: does another endpoint, another caller, another address get another bucket?
@@ -184,7 +185,7 @@ fn buckets_are_told_apart_by_what_the_quota_counts() {
 #[test]
 fn the_bucket_belongs_to_the_name_not_to_the_rate() {
     let address = [192, 0, 2, 1].into();
-    let who = Subject::new(&identify(&[], &http::HeaderMap::new(), address), address);
+    let who = Subject::new(&identify(&[], &Fields::default(), address), address);
     let named = |name: &str, interval| {
         let rule = Rule {
             name: name.into(),

@@ -3,11 +3,11 @@
 use std::collections::VecDeque;
 use std::future::poll_fn;
 
-use http::HeaderValue;
 use http_body::{Frame, SizeHint};
 use tokio::io::{AsyncReadExt, DuplexStream, duplex};
 
 use super::*;
+use crate::http1::Lines;
 
 impl Transport for DuplexStream {
     fn reset_on_close(&mut self) {}
@@ -69,11 +69,11 @@ const ASKED: Asked = Asked {
 };
 
 /// The head's lines after the first, the body as framed, and how it ended.
-async fn sent(answer: Response<Pieces>, asked: Asked) -> (String, String, io::Result<bool>) {
+async fn sent(answer: Answer<Pieces>, asked: Asked) -> (String, String, io::Result<bool>) {
     let (mut client, server) = duplex(1 << 20);
     let mut wire = Wire::new(server);
     let mut out = Vec::new();
-    let mut answer = Answer::begin(answer, asked, asked.keeps_alive, "DATE", &mut out);
+    let mut answer = Sending::begin(answer, asked, asked.keeps_alive, "DATE", &mut out);
     let ended = poll_fn(|context| answer.poll_send(&mut wire, &mut out, context)).await;
     drop(wire);
     let mut text = String::new();
@@ -83,8 +83,12 @@ async fn sent(answer: Response<Pieces>, asked: Asked) -> (String, String, io::Re
     (fields.into(), body.into(), ended.map(|()| answer.keeps()))
 }
 
-fn answer(length: Option<u64>, pieces: &[&'static str]) -> Response<Pieces> {
-    Response::new(Pieces::of(length, pieces))
+fn answer(length: Option<u64>, pieces: &[&'static str]) -> Answer<Pieces> {
+    Answer {
+        status: StatusCode::OK,
+        lines: Lines::new(),
+        body: Pieces::of(length, pieces),
+    }
 }
 
 #[tokio::test]
@@ -137,17 +141,13 @@ async fn what_has_no_body_is_sent_without() {
         ..ASKED
     };
     let mut told = answer(Some(0), &[]);
-    told.headers_mut()
-        .insert(CONTENT_LENGTH, HeaderValue::from_static("7"));
+    told.lines.push(b"content-length", b"7");
     let (head, body, ended) = sent(told, asked).await;
     assert_eq!(head, "content-length: 7\r\ndate: DATE");
     assert_eq!(body, "");
     assert!(ended.unwrap());
     let mut nothing = answer(Some(0), &[]);
-    *nothing.status_mut() = StatusCode::NO_CONTENT;
-    nothing
-        .headers_mut()
-        .insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
+    nothing.status = StatusCode::NO_CONTENT;
     let (head, body, _) = sent(nothing, ASKED).await;
     assert_eq!((&*head, &*body), ("date: DATE", ""));
     let (head, body, _) = sent(answer(Some(0), &[]), ASKED).await;
@@ -169,8 +169,7 @@ async fn a_body_that_breaks_is_cut_after_what_came_of_it() {
 #[tokio::test]
 async fn an_answer_that_closes_closes() {
     let mut last = answer(Some(0), &[]);
-    last.headers_mut()
-        .insert(CONNECTION, HeaderValue::from_static("close"));
+    last.lines.closes = true;
     let (head, _, ended) = sent(last, ASKED).await;
     assert_eq!(head, "content-length: 0\r\ndate: DATE\r\nconnection: close");
     assert!(!ended.unwrap());
@@ -182,7 +181,7 @@ async fn nothing_is_asked_of_a_body_while_the_client_takes_nothing() {
     let mut wire = Wire::new(server);
     let mut out = Vec::new();
     let pieces: Vec<&'static str> = vec!["0123456789"; 10_000];
-    let mut answer = Answer::begin(answer(None, &pieces), ASKED, true, "DATE", &mut out);
+    let mut answer = Sending::begin(answer(None, &pieces), ASKED, true, "DATE", &mut out);
     let mut nobody = Context::from_waker(std::task::Waker::noop());
     for _ in 0..3 {
         assert!(

@@ -22,21 +22,21 @@ fn from(peer: &str, client_header: ClientHeader) -> Connection {
     Connection::new(peer, Rc::new(listener), "http", Instant::now())
 }
 
-fn headers(lines: &[(HeaderName, &str)]) -> HeaderMap {
-    let mut headers = HeaderMap::new();
+fn headers(lines: &[(&'static str, &str)]) -> Fields {
+    let mut headers = http::HeaderMap::new();
     for (name, value) in lines {
-        headers.append(name, HeaderValue::from_str(value).unwrap());
+        headers.append(*name, HeaderValue::from_str(value).unwrap());
     }
-    headers
+    Fields::from(&headers)
 }
 
 /// Whom these lines make the client, behind the trusted 10.0.0.1.
 fn client(client_header: ClientHeader, lines: &[&str]) -> String {
     let name = match client_header {
-        ClientHeader::XForwardedFor => X_FORWARDED_FOR,
-        ClientHeader::Forwarded => FORWARDED,
+        ClientHeader::XForwardedFor => "x-forwarded-for",
+        ClientHeader::Forwarded => "forwarded",
     };
-    let lines: Vec<_> = lines.iter().map(|line| (name.clone(), *line)).collect();
+    let lines: Vec<_> = lines.iter().map(|line| (name, *line)).collect();
     let told = told(&from("10.0.0.1", client_header), &headers(&lines)).unwrap();
     assert_eq!(told.forwarded_for, told.address.to_string());
     told.address.to_string()
@@ -165,8 +165,11 @@ fn the_walk_is_bounded() {
 #[test]
 fn nobody_is_believed_but_who_is_trusted_and_only_in_one_header() {
     let both = headers(&[
-        (X_FORWARDED_FOR, "192.0.2.7"),
-        (FORWARDED, "for=198.51.100.9;proto=https;host=other.example"),
+        ("x-forwarded-for", "192.0.2.7"),
+        (
+            "forwarded",
+            "for=198.51.100.9;proto=https;host=other.example",
+        ),
     ]);
     let by = |peer, header| told(&from(peer, header), &both).map(|told| told.address.to_string());
     for header in ClientHeader::ALL {
@@ -184,7 +187,7 @@ fn nobody_is_believed_but_who_is_trusted_and_only_in_one_header() {
 
 #[test]
 fn scheme_and_host_are_taken_where_they_are_single_and_valid() {
-    let by = |lines: &[(HeaderName, &str)]| {
+    let by = |lines: &[(&'static str, &str)]| {
         let told = told(
             &from("10.0.0.1", ClientHeader::XForwardedFor),
             &headers(lines),
@@ -193,7 +196,7 @@ fn scheme_and_host_are_taken_where_they_are_single_and_valid() {
         let host = told.host.as_ref().map(|it| it.to_str().unwrap().to_owned());
         (told.scheme, host)
     };
-    let (proto, host) = (X_FORWARDED_PROTO, X_FORWARDED_HOST);
+    let (proto, host) = ("x-forwarded-proto", "x-forwarded-host");
     for (value, expected) in [
         ("https", Some("https")),
         ("HTTP", Some("http")),
@@ -201,9 +204,9 @@ fn scheme_and_host_are_taken_where_they_are_single_and_valid() {
         ("ftp", None),
         ("", None),
     ] {
-        assert_eq!(by(&[(proto.clone(), value)]), (expected, None), "{value}");
+        assert_eq!(by(&[(proto, value)]), (expected, None), "{value}");
     }
-    assert_eq!(by(&[(proto.clone(), "https"), (proto, "https")]).0, None);
+    assert_eq!(by(&[(proto, "https"), (proto, "https")]).0, None);
     for (value, is_host) in [
         ("dealer.example.com", true),
         ("dealer.example.com:8443", true),
@@ -214,19 +217,16 @@ fn scheme_and_host_are_taken_where_they_are_single_and_valid() {
         ("", false),
     ] {
         let expected = is_host.then(|| value.to_owned());
-        assert_eq!(by(&[(host.clone(), value)]), (None, expected), "{value}");
+        assert_eq!(by(&[(host, value)]), (None, expected), "{value}");
     }
-    assert_eq!(
-        by(&[(host.clone(), "a.example"), (host, "a.example")]).1,
-        None
-    );
+    assert_eq!(by(&[(host, "a.example"), (host, "a.example")]).1, None);
 }
 
 #[test]
 fn scheme_and_host_of_forwarded_stand_beside_the_client() {
     let by = |line: &str| {
         let connection = from("10.0.0.1", ClientHeader::Forwarded);
-        let told = told(&connection, &headers(&[(FORWARDED, line)])).unwrap();
+        let told = told(&connection, &headers(&[("forwarded", line)])).unwrap();
         let host = told.host.as_ref().map(|it| it.to_str().unwrap().to_owned());
         (told.scheme, host)
     };

@@ -4,11 +4,8 @@
 //! 8.2.3). Framing is the protocol's own; the library refuses a malformed one and fields that belong
 //! to one connection. Must never decide between two values.
 
-use http::header::{CONTENT_LENGTH, COOKIE, HOST, HeaderValue};
-use http::{StatusCode, request};
-
-use super::strict::{Head, Unfit};
-use crate::state::connection::Framing;
+use http::header::{COOKIE, HOST, HeaderValue};
+use http::request;
 
 /// Spells a request as HTTP/1.1 would. What contradicts itself stays, to be refused.
 pub(super) fn translate(parts: &mut request::Parts) {
@@ -30,24 +27,6 @@ pub(super) fn translate(parts: &mut request::Parts) {
             parts.headers.insert(COOKIE, whole);
         }
     }
-}
-
-/// The facts of a head that HTTP/1.1 takes from the raw bytes.
-///
-/// # Errors
-/// More header lines than are read in HTTP/1.1; the library counts their bytes only.
-pub(super) fn framing(head: &Head<'_, '_>, most_lines: usize) -> Result<Framing, Unfit> {
-    if head.headers.len() > most_lines {
-        return Err(Unfit {
-            status: StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
-            why: "too many header lines",
-        });
-    }
-    let lengths = head.headers.get_all(CONTENT_LENGTH).iter().count();
-    Ok(Framing {
-        lengths: u8::try_from(lengths).unwrap_or(u8::MAX),
-        ..Framing::default()
-    })
 }
 
 #[cfg(test)]
@@ -94,22 +73,5 @@ mod tests {
         );
         translate(&mut parts);
         assert_eq!(values(&parts, "cookie"), ["a=1; b=2; c=\u{e9}".as_bytes()]);
-    }
-
-    #[test]
-    fn lengths_and_lines_are_counted() {
-        let parts = parts(
-            "http://a/",
-            &[("content-length", "3"), ("content-length", "3")],
-        );
-        let head = Head {
-            method: &parts.method,
-            version: parts.version,
-            uri: &parts.uri,
-            headers: &parts.headers,
-        };
-        assert_eq!(framing(&head, 2).map(|it| it.lengths), Ok(2));
-        let unfit = framing(&head, 1).unwrap_err();
-        assert_eq!(unfit.status, StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE);
     }
 }

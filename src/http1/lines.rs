@@ -1,0 +1,111 @@
+//! Decides how the fields of a head to be sent are written down: once, as lines of text.
+//!
+//! HTTP/1.1 sends the text as it is; another protocol reads the lines back out of it. Names are
+//! written as they are given. Must never be given a name or value that was not read as one: no line
+//! end can stand in what a parser let through.
+
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+
+use super::write::digits;
+
+/// The fields of a head to be sent, but for those that frame the body.
+#[derive(Clone, Debug, Default)]
+pub struct Lines {
+    text: Vec<u8>,
+    /// Whether a `Date` is among them.
+    pub has_date: bool,
+    /// Whether the connection is to be closed after the message.
+    pub closes: bool,
+}
+
+/// An answer on its way to a client.
+#[derive(Debug)]
+pub struct Answer<B> {
+    /// The status.
+    pub status: StatusCode,
+    /// The fields, but for those that frame the body.
+    pub lines: Lines,
+    /// The body, which tells its length where that is known.
+    pub body: B,
+}
+
+/// How much text is expected.
+const USUAL: usize = 768;
+
+impl Lines {
+    /// No line yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            text: Vec::with_capacity(USUAL),
+            ..Self::default()
+        }
+    }
+
+    /// Adds a line.
+    pub fn push(&mut self, name: &[u8], value: &[u8]) {
+        let text = &mut self.text;
+        text.reserve(name.len() + value.len() + 4);
+        text.extend_from_slice(name);
+        text.extend_from_slice(b": ");
+        text.extend_from_slice(value);
+        text.extend_from_slice(b"\r\n");
+    }
+
+    /// Adds a line with a number.
+    pub fn push_number(&mut self, name: &[u8], number: u64) {
+        self.text.extend_from_slice(name);
+        self.text.extend_from_slice(b": ");
+        digits(&mut self.text, number);
+        self.text.extend_from_slice(b"\r\n");
+    }
+
+    /// Adds a line whose name and value are written together, as `name: value`.
+    pub fn push_whole(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        write(&mut self.text);
+        self.text.extend_from_slice(b"\r\n");
+    }
+
+    /// The lines as they are sent.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.text
+    }
+
+    /// The lines as a map, for protocols that have other heads.
+    #[must_use]
+    pub fn to_map(&self) -> HeaderMap {
+        let mut map = HeaderMap::new();
+        for line in self.text.split(|byte| *byte == b'\n') {
+            let line = line.strip_suffix(b"\r").unwrap_or(line);
+            let Some(end) = memchr::memchr(b':', line) else {
+                continue;
+            };
+            let name = HeaderName::from_bytes(line.get(..end).unwrap_or_default());
+            let value = line.get(end + 1..).unwrap_or_default().trim_ascii_start();
+            if let (Ok(name), Ok(value)) = (name, HeaderValue::from_bytes(value)) {
+                map.append(name, value);
+            }
+        }
+        map
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_text_and_read_back() {
+        let mut lines = Lines::new();
+        lines.push(b"X-One", b"1: a");
+        lines.push_whole(|out| out.extend_from_slice(b"x-two: "));
+        lines.push(b"x-one", b"2");
+        assert_eq!(lines.as_bytes(), b"X-One: 1: a\r\nx-two: \r\nx-one: 2\r\n");
+        let map = lines.to_map();
+        let ones: Vec<_> = map.get_all("x-one").iter().collect();
+        assert_eq!(ones, ["1: a", "2"]);
+        assert_eq!(map["x-two"], "");
+        assert_eq!(map.len(), 3);
+    }
+}
