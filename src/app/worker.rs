@@ -129,6 +129,7 @@ fn limits(live: &Live) -> Limits {
         header_count: limits.header_count,
         header_timeout: limits.header_timeout,
         idle_timeout: limits.idle_timeout,
+        concurrent_streams: limits.concurrent_streams,
     }
 }
 

@@ -182,8 +182,10 @@ fn upstream(upstream: &Upstream) -> (&str, Json) {
         ),
         ("idle_timeout", some(spell_duration(upstream.idle_timeout))),
         ("keep_alive", some(spell_duration(upstream.keep_alive))),
+        ("http2", some(upstream.http2)),
         ("max_connections", some(upstream.max_connections)),
         ("max_waiting", some(upstream.max_waiting)),
+        ("max_in_flight", upstream.max_in_flight.map(Json::from)),
         ("preserve_host", some(upstream.preserve_host)),
         ("headers", Some(headers)),
     ]);
@@ -278,6 +280,8 @@ fn limits(limits: &Limits) -> Json {
         ("body_timeout", some(spell_duration(limits.body_timeout))),
         ("idle_timeout", some(spell_duration(limits.idle_timeout))),
         ("connections", some(limits.connections)),
+        ("concurrent_streams", some(limits.concurrent_streams)),
+        ("in_flight_requests", some(limits.in_flight_requests)),
         ("in_flight_bytes", some(spell_size(limits.in_flight_bytes))),
         ("limiter_keys", some(limits.limiter_keys)),
     ])

@@ -76,6 +76,8 @@ pub(crate) struct Limits {
     pub(crate) body_timeout: Field<NonZeroDuration>,
     pub(crate) idle_timeout: Field<NonZeroDuration>,
     pub(crate) connections: Field<AtLeastOne>,
+    pub(crate) concurrent_streams: Field<Integer<1, 1000>>,
+    pub(crate) in_flight_requests: Field<AtLeastOne>,
     pub(crate) in_flight_bytes: Field<Size>,
     pub(crate) limiter_keys: Field<AtLeastOne>,
 }
@@ -103,8 +105,10 @@ pub(crate) struct Upstream {
     pub(crate) response_timeout: Field<NonZeroDuration>,
     pub(crate) idle_timeout: Field<NonZeroDuration>,
     pub(crate) keep_alive: Field<Duration>,
+    pub(crate) http2: Field<bool>,
     pub(crate) max_connections: Field<AtLeastOne>,
     pub(crate) max_waiting: Field<Integer<0, { u32::MAX as u64 }>>,
+    pub(crate) max_in_flight: Field<AtLeastOne>,
     pub(crate) preserve_host: Field<bool>,
     pub(crate) headers: Pairs<Secret>,
 }
@@ -233,6 +237,8 @@ fn limits(mut table: Table<'_>) -> Limits {
         body_timeout: table.field("body_timeout"),
         idle_timeout: table.field("idle_timeout"),
         connections: table.field("connections"),
+        concurrent_streams: table.field("concurrent_streams"),
+        in_flight_requests: table.field("in_flight_requests"),
         in_flight_bytes: table.field("in_flight_bytes"),
         limiter_keys: table.field("limiter_keys"),
     };
@@ -273,8 +279,10 @@ fn upstream(mut table: Table<'_>) -> Upstream {
         response_timeout: table.field("response_timeout"),
         idle_timeout: table.field("idle_timeout"),
         keep_alive: table.field("keep_alive"),
+        http2: table.field("http2"),
         max_connections: table.field("max_connections"),
         max_waiting: table.field("max_waiting"),
+        max_in_flight: table.field("max_in_flight"),
         preserve_host: table.field("preserve_host"),
         headers: table.pairs("headers", "`headers`"),
     };

@@ -159,6 +159,10 @@ pub struct Limits {
     pub idle_timeout: Duration,
     /// Most client connections at once, over all workers. Default 10,000.
     pub connections: usize,
+    /// Most requests open at once on one HTTP/2 connection; 1 to 1000. Default 100.
+    pub concurrent_streams: u32,
+    /// Most requests being served at once, over all workers. Default 100,000.
+    pub in_flight_requests: usize,
     /// Most bytes of request bodies held at once, over all workers. Default 256 MiB.
     pub in_flight_bytes: u64,
     /// Most limiter keys that are tracked apart. Default 1,048,576.

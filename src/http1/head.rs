@@ -8,6 +8,7 @@ use std::mem::MaybeUninit;
 use std::ops::Range;
 
 use bytes::{Buf, BytesMut};
+use http::header::CONTENT_LENGTH;
 use http::{Method, StatusCode, Uri, Version};
 
 use super::body::Length;
@@ -97,12 +98,20 @@ pub struct RequestHead {
 impl From<http::request::Parts> for RequestHead {
     /// A head that came in another protocol, which frames bodies by itself.
     fn from(parts: http::request::Parts) -> Self {
+        let mut lengths = parts.headers.get_all(CONTENT_LENGTH).iter();
+        let exact = lengths.next().and_then(|it| it.to_str().ok()?.parse().ok());
+        let count = lengths.count() + usize::from(parts.headers.contains_key(CONTENT_LENGTH));
+        let framing = Framing {
+            lengths: u8::try_from(count).unwrap_or(u8::MAX),
+            exact,
+            ..Framing::default()
+        };
         Self {
             method: parts.method,
             uri: parts.uri,
             version: parts.version,
             fields: Fields::from(&parts.headers),
-            framing: Framing::default(),
+            framing,
             has_bare_line_feed: false,
             has_fragment: false,
             keeps_alive: true,

@@ -17,7 +17,7 @@ use super::bind::Bound;
 use super::drain::{Draining, Stage};
 use super::http1::GRACE;
 use super::proxy_protocol::{self, Flaw};
-use super::serve::{Handler, Limits, one};
+use super::serve::{Handler, Limits, either, one};
 use super::served::Served;
 use super::spread::{Arrival, Desk, Open, Place};
 use super::tls::Doorman;
@@ -91,16 +91,24 @@ where
             let scheme = if doorman.is_some() { "https" } else { "http" };
             let connection = Connection::on_behalf(client, peer, listener, scheme, Instant::now());
             let connection = Rc::new(connection);
-            let handler = make(Rc::clone(&connection));
+            let handler = Rc::new(make(Rc::clone(&connection)));
             let Some(doorman) = doorman else {
-                one(socket, &connection, limits, &handler, &ticket, &unreadable).await;
+                either(socket, &connection, limits, &handler, &ticket, &unreadable).await;
                 return drop((place, ticket));
             };
             // Boxed, so that it takes no memory of connections in clear, and nothing of a handshake
             // stays while its connection is served.
             let shaking = doorman.shake(socket, &connection, limits.header_timeout, drain);
-            if let Some((stream, _protocol)) = Box::pin(shaking).await {
-                let serving = one(stream, &connection, limits, &handler, &ticket, &unreadable);
+            if let Some((stream, protocol)) = Box::pin(shaking).await {
+                let serving = one(
+                    protocol,
+                    stream,
+                    &connection,
+                    limits,
+                    &handler,
+                    &ticket,
+                    &unreadable,
+                );
                 Box::pin(serving).await;
             }
             drop((place, ticket));
@@ -315,6 +323,7 @@ mod tests {
             header_count: 100,
             header_timeout: Duration::from_secs(10),
             idle_timeout: Duration::from_secs(75),
+            concurrent_streams: 100,
         };
         let make = move |_| Says(index.to_string());
         let drain = Drain::default();

@@ -1,4 +1,4 @@
-//! Sockets in: bind, accept, and serve HTTP/1.1 on each connection until it ends or is drained.
+//! Sockets in: bind, accept, and serve HTTP/1.1 or HTTP/2 on each connection until it ends or is drained.
 //!
 //! Each worker thread has a listener of its own on the same address (`SO_REUSEPORT`), so accepting
 //! shares nothing but the counts of connections, by which they are spread. Decides the limits of a
@@ -9,11 +9,15 @@ mod answer;
 mod bind;
 mod drain;
 mod http1;
+mod http2;
+mod opening;
 mod proxy_protocol;
 mod request_body;
 mod serve;
 mod served;
+mod spelling;
 mod spread;
+mod stall;
 mod tls;
 
 pub use accept::{Acceptor, serve};

@@ -4,14 +4,19 @@
 
 use std::error::Error;
 use std::future::Future;
+use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::Body;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+use tokio::time::{sleep_until, timeout_at};
 
+use super::drain::Stage;
 use super::http1::{self, Ended};
+use super::http2;
+use super::opening::{Opened, Protocol};
 use super::served::Ticket;
 use crate::http1::{Answer, RequestHead};
 use crate::observe::EndpointMeters;
@@ -31,12 +36,14 @@ pub struct Limits {
     pub header_timeout: Duration,
     /// Time a connection may be quiet.
     pub idle_timeout: Duration,
+    /// Requests open at once on one HTTP/2 connection.
+    pub concurrent_streams: u32,
 }
 
 /// What answers requests. One for each connection.
 pub trait Handler {
     /// The body of an answer. It says when it has ended and how long it is, where that is known.
-    type Body: Body<Data = Bytes> + Unpin;
+    type Body: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Unpin;
 
     /// Answers one request. Dropping the future gives it up: its client is gone.
     fn handle<B>(&self, head: RequestHead, body: B) -> impl Future<Output = Answer<Self::Body>>
@@ -61,16 +68,65 @@ impl Transport for TcpStream {
     }
 }
 
-/// Serves one connection to its end.
-pub(super) async fn one<T: Transport, H: Handler>(
+/// Serves one connection in clear to its end: its first bytes tell what it speaks.
+pub(super) async fn either<T, H>(
     socket: T,
-    connection: &Connection,
+    connection: &Rc<Connection>,
     limits: Limits,
-    handler: &H,
+    handler: &Rc<H>,
     ticket: &Ticket,
     unreadable: &EndpointMeters,
-) {
-    let ended = http1::serve(socket, connection, limits, handler, ticket).await;
+) where
+    T: Transport,
+    H: Handler + 'static,
+{
+    let accepted = connection.since();
+    let mut opened = Opened::new(socket);
+    let left = async {
+        ticket.reached(Stage::Draining).await;
+        sleep_until(accepted + http1::GRACE).await;
+    };
+    let protocol = tokio::select! {
+        biased;
+        protocol = timeout_at(accepted + limits.header_timeout, opened.protocol()) => protocol,
+        () = left => return,
+        () = ticket.reached(Stage::Stopped) => return,
+    };
+    match protocol {
+        Ok(Ok(protocol)) => {
+            one(
+                protocol, opened, connection, limits, handler, ticket, unreadable,
+            )
+            .await;
+        }
+        Ok(Err(error)) => {
+            tracing::debug!(%error, peer = %connection.peer, "client connection ended");
+        }
+        Err(_) if opened.has_begun() => unreadable.ended(Outcome::BadHttp, Duration::ZERO),
+        Err(_) => {}
+    }
+}
+
+/// Serves one connection to its end in a protocol that is settled.
+pub(super) async fn one<T, H>(
+    protocol: Protocol,
+    socket: T,
+    connection: &Rc<Connection>,
+    limits: Limits,
+    handler: &Rc<H>,
+    ticket: &Ticket,
+    unreadable: &EndpointMeters,
+) where
+    T: Transport,
+    H: Handler + 'static,
+{
+    let ended = match protocol {
+        Protocol::Http1 => http1::serve(socket, connection, limits, &**handler, ticket).await,
+        Protocol::Http2 => {
+            // In memory of its own: a connection of HTTP/1.1 does not pay for its size.
+            Box::pin(http2::serve(socket, connection, limits, handler, ticket)).await
+        }
+    };
     if ended == Ended::Unreadable {
         unreadable.ended(Outcome::BadHttp, Duration::ZERO);
     }

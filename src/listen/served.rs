@@ -6,8 +6,9 @@
 
 use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
+use std::future::poll_fn;
 use std::rc::Rc;
-use std::task::Waker;
+use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use tokio::sync::Notify;
@@ -117,6 +118,18 @@ impl Ticket {
     /// The time of day as an answer's `Date` has it, half a second old at most.
     pub(super) fn date(&self) -> Rc<str> {
         Rc::clone(&self.served.date.borrow())
+    }
+
+    /// Resolves when the stage is reached. Only one task of a connection may wait.
+    pub(super) async fn reached(&self, stage: Stage) {
+        poll_fn(|context| {
+            if self.stage() >= stage {
+                return Poll::Ready(());
+            }
+            self.watch(context.waker());
+            Poll::Pending
+        })
+        .await;
     }
 
     /// Wakes this task when the stage moves, from now on.

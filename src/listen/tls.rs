@@ -16,6 +16,7 @@ use tokio_rustls::server::TlsStream;
 
 use super::drain::{Draining, Stage};
 use super::http1::GRACE;
+use super::opening::Protocol;
 use super::serve::Transport;
 use crate::observe::{HandshakeFailure, HandshakeMeters};
 use crate::state::Terminator;
@@ -28,15 +29,6 @@ pub struct Doorman {
     pub terminator: Arc<Terminator>,
     /// What is counted of them.
     pub meters: HandshakeMeters,
-}
-
-/// What a client said it will speak.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Protocol {
-    /// `http/1.1`, or nothing.
-    Http1,
-    /// `h2`.
-    Http2,
 }
 
 impl Doorman {

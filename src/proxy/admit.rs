@@ -5,6 +5,7 @@
 
 use std::num::NonZeroU32;
 
+use super::fault;
 use super::record::Record;
 use super::respond::Refused;
 use crate::http1::Fields;
@@ -42,6 +43,18 @@ fn announce(endpoint: &Endpoint, subject: &Subject, known: Option<Standing>, rec
         }
     };
     record.announces(announced);
+}
+
+/// Whether there is room for this request among all that are being served.
+///
+/// # Errors
+/// There are `most` before it: it is shed, and charged to nobody.
+pub(super) fn load(most: usize, record: &mut Record) -> Result<(), Refusal> {
+    if record.before() < most {
+        return Ok(());
+    }
+    record.because("too many requests at once");
+    Err(fault::shed())
 }
 
 /// Asks the endpoint's quotas, all together.

@@ -148,6 +148,7 @@ impl HttpBody for Body {
                     | Cause::Reset
                     | Cause::ResponseTimeout
                     | Cause::NoCapacity
+                    | Cause::Full
                     | Cause::Unsendable => Outcome::UpstreamReset,
                 });
             }

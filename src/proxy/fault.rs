@@ -17,7 +17,7 @@ pub(super) fn refusal(fault: &Fault, is_safe_to_repeat: bool) -> Refusal {
         Cause::ConnectTimeout | Cause::ResponseTimeout | Cause::IdleTimeout => Failure::Timeout,
         Cause::Reset => Failure::Reset,
         Cause::Invalid => Failure::Invalid,
-        Cause::NoCapacity => return shed(),
+        Cause::NoCapacity | Cause::Full => return shed(),
         Cause::Unsendable => Failure::Internal,
     };
     Refusal::Failed {

@@ -20,7 +20,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::Method;
+use http::{Method, Version};
 use http_body::Body as HttpBody;
 
 use super::body::Body;
@@ -79,6 +79,11 @@ where
     let told = client::told(connection, &head.fields);
     record.told(told.clone());
     let told = told.as_deref();
+    let limits = &snapshot.settings.limits;
+    let is_marked = head.version == Version::HTTP_2;
+    if is_marked && head.fields.len() > limits.header_count {
+        return Err(strict::TOO_MANY_LINES.into());
+    }
     let target = strict::inspect(&head)?;
     let host = target.host.as_deref();
     let errand = errand(snapshot, &head.method, host, target.path).ok_or(Stop::NoRoute)?;
@@ -95,11 +100,13 @@ where
                 head: &head,
                 place,
                 query,
+                is_marked,
             };
             call.serve(body, record).await
         }
         Errand::Relay(endpoint, place) => {
             record.at(endpoint);
+            admit::load(limits.in_flight_requests, record).map_err(Stop::RelayFailed)?;
             let head = Head {
                 method: &head.method,
                 fields: &head.fields,
@@ -169,6 +176,8 @@ struct Call<'s, 'r> {
     head: &'r RequestHead,
     place: Place<'r>,
     query: Option<&'r str>,
+    /// Whether its body says where it ends.
+    is_marked: bool,
 }
 
 impl<'s> Call<'s, '_> {
@@ -204,6 +213,8 @@ impl<'s> Call<'s, '_> {
             }
         };
         record.called(&envelope);
+        admit::load(self.snapshot.settings.limits.in_flight_requests, record)
+            .map_err(|shed| Refused::read(shed, 0, envelope.id))?;
         admit::quota(endpoint, &subject, &envelope, record)?;
         let (pin, activation) = admit::contract(endpoint, fields, &envelope, record)?;
 
@@ -251,6 +262,7 @@ impl<'s> Call<'s, '_> {
             body: limits.body,
             in_flight: limits.in_flight_bytes,
             time: limits.body_timeout,
+            is_marked: self.is_marked,
         };
         let announced = self.head.framing.announced();
         let refusal = match read(body, announced, &self.worker.budget, allowance).await {
@@ -258,6 +270,7 @@ impl<'s> Call<'s, '_> {
             Err(Unread::TooLarge) => Refusal::BodyTooLarge { limit: limits.body },
             Err(Unread::TooSlow) => Refusal::BodyTimeout,
             Err(Unread::NoRoom) => fault::shed(),
+            Err(Unread::Cut) => return Err(Stop::BrokenBody),
             Err(Unread::Broken(error)) => {
                 tracing::debug!(%error, "request body broken");
                 return Err(Stop::BrokenBody);
@@ -287,7 +300,14 @@ async fn send(
         lines: &lines(head, connection, upstream, &record.request_id),
         body,
     };
-    match worker.pools.exchange(upstream, request, since).await {
+    let answer = match upstream.enter() {
+        Ok(place) => {
+            record.holds(place);
+            worker.pools.exchange(upstream, request, since).await
+        }
+        Err(fault) => Err(fault),
+    };
+    match answer {
         Ok(reply) => {
             record.answered(reply.at.duration_since(since));
             Ok(reply)

@@ -42,6 +42,8 @@ pub(super) struct Allowance {
     pub(super) in_flight: u64,
     /// Time for the whole body.
     pub(super) time: Duration,
+    /// Whether a body says where it ends beside its bytes, as over HTTP/2.
+    pub(super) is_marked: bool,
 }
 
 /// A body held in memory, counted until dropped.
@@ -71,6 +73,8 @@ pub(super) enum Unread {
     NoRoom,
     /// The client broke its framing, or went away.
     Broken(Box<dyn Error + Send + Sync>),
+    /// The client took its stream back without saying that anything is wrong.
+    Cut,
 }
 
 /// Reads a body to its end. `announced` is the length the client told, where it told one.
@@ -138,6 +142,9 @@ where
             }
         }
     }
+    if allowance.is_marked && !body.is_end_stream() {
+        return Err(Unread::Cut);
+    }
     Ok(joined.map_or_else(|| first.unwrap_or_default(), BytesMut::freeze))
 }
 
@@ -196,6 +203,7 @@ mod tests {
         body: 10,
         in_flight: 15,
         time: Duration::from_secs(30),
+        is_marked: false,
     };
 
     struct Pieces(Vec<&'static [u8]>, bool);

@@ -66,7 +66,9 @@ mod tests {
                 keep_alive: time,
             },
             max_connections: 1,
+            http2: false,
             max_waiting: 1,
+            max_in_flight: None,
             meters: Meters::default(),
             secure: None,
         })

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::body::Body;
 use super::worker::Worker;
 use crate::http1::{Answer, Lines, RequestHead};
-use crate::state::connection::{Connection, Phase};
+use crate::state::connection::Connection;
 
 /// The answer to a probe; `None`: it is none.
 pub(super) fn answer(
@@ -31,7 +31,9 @@ pub(super) fn answer(
         return None;
     }
     connection.listener.meters.probes.inc();
-    connection.enter(Phase::Idle, Instant::now());
+    let now = Instant::now();
+    connection.begin(now);
+    connection.end(now);
     let (status, text) = match worker.readiness.is_ready() {
         true => (StatusCode::OK, "ok\n"),
         false => (StatusCode::SERVICE_UNAVAILABLE, "not ready\n"),

@@ -23,7 +23,8 @@ use crate::limit::{Announced, Caller};
 use crate::observe::{Line, Presence, Timestamp};
 use crate::protocol::{Activation, Envelope, Outcome, Step, Steps};
 use crate::state::Endpoint;
-use crate::state::connection::{Connection, Phase};
+use crate::state::connection::Connection;
+use crate::upstream::Place;
 
 /// How much of a caller's text is remembered, in bytes.
 const REMEMBERED: usize = 64;
@@ -64,7 +65,9 @@ pub(super) struct Record {
     answer: Option<Made>,
     announced: Option<Announced>,
     outcome: Outcome,
-    _in_flight: Presence,
+    in_flight: Presence,
+    /// Its place at the upstream.
+    place: Option<Place>,
 }
 
 /// What is remembered of an answer the gateway made.
@@ -97,7 +100,7 @@ impl Record {
         generation: u64,
     ) -> Box<Self> {
         let started = Instant::now();
-        connection.enter(Phase::Busy, started);
+        connection.begin(started);
         Box::new(Self {
             started,
             ts: worker.now(),
@@ -126,7 +129,8 @@ impl Record {
             answer: None,
             announced: None,
             outcome: Outcome::ClientGone,
-            _in_flight: Presence::of(&worker.shared.metrics.requests_in_flight),
+            in_flight: Presence::of(&worker.shared.metrics.requests_in_flight),
+            place: None,
             worker: Rc::clone(worker),
             connection: Rc::clone(connection),
         })
@@ -140,6 +144,16 @@ impl Record {
     /// The worker that serves it.
     pub(super) fn worker(&self) -> &Rc<Worker> {
         &self.worker
+    }
+
+    /// How many requests were being served when this one came, over all workers.
+    pub(super) fn before(&self) -> usize {
+        self.in_flight.before()
+    }
+
+    /// It has a place at its upstream until it has ended.
+    pub(super) fn holds(&mut self, place: Option<Place>) {
+        self.place = place;
     }
 
     /// A trusted proxy told who the client is.
@@ -279,7 +293,7 @@ impl Remembered {
 impl Drop for Record {
     fn drop(&mut self) {
         let now = Instant::now();
-        self.connection.enter(Phase::Idle, now);
+        self.connection.end(now);
         let took = now.duration_since(self.started);
         let endpoint = self.endpoint.as_deref();
         let meters = endpoint.map_or(&self.worker.nowhere, |endpoint| &endpoint.meters);

@@ -3,7 +3,7 @@
 //!
 //! Where a contract is known the answer is JSON-RPC in its dialect with the caller's id; before
 //! that it is plain HTTP. An answer given before the body was read closes the connection, because
-//! what follows on it could be taken for another request.
+//! what follows on it could be taken for another request; over HTTP/2 it ends the stream alone.
 
 use bytes::Bytes;
 use http::StatusCode;
@@ -114,7 +114,16 @@ pub(super) fn respond(stop: Stop, mut record: Box<Record>) -> Answer<Body> {
         }
         Stop::RelayFailed(refusal) => {
             let status = refusal.mapped_status();
-            plain(status, "the dealer agent failed", refusal.outcome(), record)
+            let text = if refusal.outcome() == Outcome::Overloaded {
+                "too much is being served"
+            } else {
+                "the dealer agent failed"
+            };
+            let mut answer = plain(status, text, refusal.outcome(), record);
+            if let Some(seconds) = refusal.retry_after_seconds() {
+                answer.lines.push_number(b"retry-after", seconds);
+            }
+            answer
         }
         Stop::Refused(refused) => match record.endpoint().cloned() {
             Some(endpoint) => {

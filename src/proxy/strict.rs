@@ -63,6 +63,12 @@ pub(super) fn inspect(head: &RequestHead) -> Result<Target<'_>, Unfit> {
 /// The header that names the caller stands twice: two servers could read two callers.
 pub(super) const REPEATED_CALLER: Unfit = bad("the header that names the caller stands twice");
 
+/// More header lines than are read in HTTP/1.1. Over HTTP/2 only their bytes are counted before.
+pub(super) const TOO_MANY_LINES: Unfit = Unfit {
+    status: StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+    why: "too many header lines",
+};
+
 /// `Authorization` is one value (RFC 9110 section 11.6.2), whether or not it names the caller here.
 fn credential_is_single(fields: &Fields) -> Result<(), Unfit> {
     match fields.all(Known::Authorization).nth(1) {

@@ -30,6 +30,7 @@ pub struct Connection {
     client: IpAddr,
     phase: Cell<Phase>,
     since: Cell<Instant>,
+    in_flight: Cell<usize>,
 }
 
 /// What a connection is doing, which tells what deadline holds.
@@ -37,7 +38,7 @@ pub struct Connection {
 pub enum Phase {
     /// Reading a request head.
     Head,
-    /// A request is being served.
+    /// At least one request is being served; over HTTP/2 there may be many.
     Busy,
     /// Between requests.
     Idle,
@@ -77,6 +78,7 @@ impl Connection {
             client: address,
             phase: Cell::new(Phase::Head),
             since: Cell::new(now),
+            in_flight: Cell::new(0),
         }
     }
 
@@ -104,6 +106,28 @@ impl Connection {
         self.phase.set(phase);
         self.since.set(now);
     }
+
+    /// A request is being served from now on.
+    pub fn begin(&self, now: Instant) {
+        self.in_flight.set(self.in_flight.get() + 1);
+        self.enter(Phase::Busy, now);
+    }
+
+    /// A request has ended. With the last of them the connection is quiet.
+    pub fn end(&self, now: Instant) {
+        let left = self.in_flight.get().saturating_sub(1);
+        self.in_flight.set(left);
+        if left == 0 {
+            self.enter(Phase::Idle, now);
+        }
+    }
+
+    /// Counts a quiet connection's silence from now on.
+    pub fn quiet_from(&self, now: Instant) {
+        if self.phase() == Phase::Idle {
+            self.since.set(now);
+        }
+    }
 }
 
 /// An address as a header spells it.
@@ -111,4 +135,26 @@ impl Connection {
 pub fn spelled(address: IpAddr) -> HeaderValue {
     HeaderValue::from_str(&address.to_string())
         .unwrap_or_else(|_| HeaderValue::from_static("unknown"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_is_quiet_when_its_last_request_has_ended() {
+        let peer = "127.0.0.1:1".parse().unwrap();
+        let meters = crate::observe::Metrics::new("0").listener("public");
+        let listener = Rc::new(Listener::bare("public", meters));
+        let now = Instant::now();
+        let connection = Connection::on_behalf(peer, peer, listener, "http", now);
+        connection.begin(Instant::now());
+        connection.begin(Instant::now());
+        connection.end(Instant::now());
+        assert_eq!(connection.phase(), Phase::Busy);
+        tokio::time::advance(std::time::Duration::from_secs(1)).await;
+        connection.end(Instant::now());
+        assert_eq!(connection.phase(), Phase::Idle);
+        assert_eq!(connection.since(), Instant::now());
+    }
 }

@@ -242,6 +242,7 @@ fn connectable(
             .unwrap_or_else(|| HeaderValue::from_static("localhost")),
         path: wanted.url.path.clone(),
         trailing_slash: wanted.url.trailing_slash,
+        http2: wanted.http2,
         preserve_host: wanted.preserve_host,
         headers: wanted
             .headers
@@ -260,6 +261,7 @@ fn connectable(
         },
         max_connections: wanted.max_connections,
         max_waiting: wanted.max_waiting,
+        max_in_flight: wanted.max_in_flight,
         meters: Meters {
             active: gauges.active,
             idle: gauges.idle,

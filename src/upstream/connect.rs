@@ -30,7 +30,7 @@ pub(super) async fn connect(upstream: &Upstream) -> Result<Stream, Fault> {
         let Some(secure) = &upstream.secure else {
             return Ok(Stream::Clear(socket));
         };
-        match secure.connect(socket).await {
+        match secure.connect(socket, upstream.http2).await {
             Ok(stream) => Ok(Stream::Secure(Box::new(stream))),
             Err(error) => Err(Fault::unsent(Cause::Tls).because(error)),
         }

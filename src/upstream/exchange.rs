@@ -6,30 +6,13 @@
 
 use std::sync::Arc;
 
-use http::StatusCode;
 use tokio::time::Instant;
 
-use super::Upstream;
 use super::fault::{Cause, Fault};
 use super::http1::{Answer, Body, Request, Sending};
 use super::pool::{Held, Pools};
-use crate::http1::Fields;
-
-/// A response whose body is still to come.
-#[derive(Debug)]
-pub struct Reply {
-    /// The status.
-    pub status: StatusCode,
-    /// The fields, as the upstream sent them.
-    pub fields: Fields,
-    /// The body.
-    pub body: ReplyBody,
-    /// When the head came.
-    pub at: Instant,
-}
-
-/// The body of a response.
-pub type ReplyBody = Body;
+use super::reply::Reply;
+use super::{Upstream, http2};
 
 impl Pools {
     /// Sends one request and waits for the response head. `now` is the time.
@@ -44,6 +27,10 @@ impl Pools {
         request: Request<'_>,
         now: Instant,
     ) -> Result<Reply, Fault> {
+        if upstream.http2 {
+            // In memory of its own: an exchange over HTTP/1.1 does not pay for its size.
+            return Box::pin(http2::exchange(&self.http2, upstream, request)).await;
+        }
         let pool = self.of(upstream);
         let timeouts = &upstream.timeouts;
         if let Some(mut connection) = pool.take_idle(upstream, now) {
@@ -73,7 +60,7 @@ fn reply(held: Held, answer: Answer, upstream: &Upstream) -> Reply {
     Reply {
         status: head.status,
         fields: head.fields,
-        body,
+        body: body.into(),
         at,
     }
 }

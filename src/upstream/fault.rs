@@ -36,6 +36,8 @@ pub enum Cause {
     Invalid,
     /// Every connection is in use and the queue is full.
     NoCapacity,
+    /// The upstream carries as many requests as it may.
+    Full,
     /// The request itself could not be written down: ours to mend.
     Unsendable,
 }
@@ -51,6 +53,7 @@ impl Cause {
             Self::IdleTimeout => "response body stalled",
             Self::Invalid => "invalid response",
             Self::NoCapacity => "no free connection",
+            Self::Full => "too many requests at once",
             Self::Unsendable => "request cannot be sent",
         }
     }
@@ -83,6 +86,12 @@ impl Fault {
 
     pub(super) fn because(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         self.source = Some(source.into());
+        self
+    }
+
+    /// The same fault within a body: the request was seen.
+    pub(super) fn after_head(mut self) -> Self {
+        self.may_have_been_sent = true;
         self
     }
 }

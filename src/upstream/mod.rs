@@ -10,7 +10,9 @@ mod connect;
 mod exchange;
 mod fault;
 mod http1;
+mod http2;
 mod pool;
+mod reply;
 mod stream;
 mod tls;
 
@@ -24,10 +26,10 @@ use http::header::{HeaderName, HeaderValue};
 use prometheus_client::metrics::gauge::Gauge;
 use tokio::sync::Semaphore;
 
-pub use exchange::{Reply, ReplyBody};
 pub use fault::{Cause, Fault};
 pub use http1::Request;
 pub use pool::Pools;
+pub use reply::{Reply, ReplyBody};
 pub use tls::Secure;
 
 /// One dealer's address and how it is spoken to. Made once per configuration of it; outlives
@@ -47,6 +49,8 @@ pub struct Upstream {
     target: Box<str>,
     /// The URL's path without a slash at the end; empty for `/`.
     path: Box<str>,
+    /// Whether it is spoken to in HTTP/2.
+    pub http2: bool,
     /// Keep the caller's `Host`.
     pub preserve_host: bool,
     /// Headers of the operator's that replace the caller's.
@@ -61,7 +65,15 @@ pub struct Upstream {
     secure: Option<Arc<Secure>>,
     permits: Arc<Semaphore>,
     waiting: AtomicUsize,
+    /// Requests it may carry at once, over all workers.
+    max_in_flight: Option<usize>,
+    in_flight: AtomicUsize,
 }
+
+/// One request's place among those an upstream carries at once, until dropped. Without a limit
+/// none is counted.
+#[derive(Debug)]
+pub struct Place(Arc<Upstream>);
 
 /// Waiting times of one upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,6 +112,8 @@ pub struct Parts {
     pub path: Box<str>,
     /// Whether the URL's path ends in a slash.
     pub trailing_slash: bool,
+    /// Whether it is spoken to in HTTP/2.
+    pub http2: bool,
     /// Keep the caller's `Host`.
     pub preserve_host: bool,
     /// Headers of the operator's.
@@ -110,6 +124,8 @@ pub struct Parts {
     pub max_connections: usize,
     /// Requests that may wait for one, over all workers.
     pub max_waiting: usize,
+    /// Requests it may carry at once, over all workers.
+    pub max_in_flight: Option<usize>,
     /// Gauges of open connections.
     pub meters: Meters,
     /// How it is spoken to over TLS; `None`: in clear.
@@ -134,6 +150,7 @@ impl Upstream {
             authority: parts.authority,
             target,
             path: parts.path,
+            http2: parts.http2,
             preserve_host: parts.preserve_host,
             headers: parts.headers,
             timeouts: parts.timeouts,
@@ -144,7 +161,24 @@ impl Upstream {
                 parts.max_connections.min(Semaphore::MAX_PERMITS),
             )),
             waiting: AtomicUsize::new(0),
+            max_in_flight: parts.max_in_flight,
+            in_flight: AtomicUsize::new(0),
         }
+    }
+
+    /// A place for one more request; `None` where there is no limit.
+    ///
+    /// # Errors
+    /// `Full`: it carries as many as it may.
+    pub fn enter(self: &Arc<Self>) -> Result<Option<Place>, Fault> {
+        let Some(most) = self.max_in_flight else {
+            return Ok(None);
+        };
+        if self.in_flight.fetch_add(1, Ordering::Relaxed) >= most {
+            self.in_flight.fetch_sub(1, Ordering::Relaxed);
+            return Err(Fault::unsent(Cause::Full));
+        }
+        Ok(Some(Place(Arc::clone(self))))
     }
 
     /// What follows the URL's path in a path of the upstream's; `None` where it is not below it.
@@ -162,6 +196,12 @@ impl Upstream {
             "" | "/" => Cow::Borrowed(&self.target),
             rest => Cow::Owned(format!("{}{rest}", self.path)),
         }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -16,10 +16,10 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio::time::{Instant, timeout_at};
 
-use super::Upstream;
 use super::connect::connect;
 use super::fault::{Cause, Fault};
 use super::http1::Http1;
+use super::{Upstream, http2};
 
 /// How long a connection may live, so that a changed address is followed under steady load; up to
 /// a fifth is taken off at random, so that not all are renewed at once.
@@ -28,6 +28,7 @@ const MAX_AGE: Duration = Duration::from_secs(300);
 /// All pools of one worker thread.
 #[derive(Debug, Default)]
 pub struct Pools {
+    pub(super) http2: http2::Pools,
     by_upstream: RefCell<HashMap<u64, Rc<Pool>, BuildHasherDefault<ById>>>,
 }
 
@@ -108,6 +109,7 @@ impl Pools {
     /// names any more. Call it a few times within the shortest `keep_alive`.
     pub fn sweep(&self) {
         let now = Instant::now();
+        self.http2.sweep(now);
         self.by_upstream.borrow_mut().retain(|_, pool| {
             let Some(upstream) = pool.upstream.upgrade() else {
                 return false;
@@ -229,11 +231,21 @@ impl Hasher for ById {
     }
 }
 
+/// How long the next connection may live.
+pub(super) fn lifetime() -> Duration {
+    let fifth = u64::try_from(MAX_AGE.as_millis() / 5).unwrap_or(0);
+    MAX_AGE - Duration::from_millis(fastrand::u64(0..=fifth))
+}
+
 /// One request's place in the queue of an upstream.
-struct Waiting<'u>(&'u Upstream);
+pub(super) struct Waiting<'u>(&'u Upstream);
 
 impl<'u> Waiting<'u> {
-    fn join(upstream: &'u Upstream) -> Result<Self, Fault> {
+    /// One more waits, until this is dropped.
+    ///
+    /// # Errors
+    /// `NoCapacity`: too many do.
+    pub(super) fn join(upstream: &'u Upstream) -> Result<Self, Fault> {
         let before = upstream.waiting.fetch_add(1, Ordering::Relaxed);
         let place = Self(upstream);
         if before >= upstream.max_waiting {
@@ -255,10 +267,9 @@ async fn open(
 ) -> Result<Box<Connection>, Fault> {
     let stream = connect(upstream).await?;
     upstream.meters.active.inc();
-    let fifth = u64::try_from(MAX_AGE.as_millis() / 5).unwrap_or(0);
     Ok(Box::new(Connection {
         http1: Http1::new(stream),
-        expires: Instant::now() + MAX_AGE - Duration::from_millis(fastrand::u64(0..=fifth)),
+        expires: Instant::now() + lifetime(),
         state: Cell::new(State::Active),
         upstream: Arc::clone(upstream),
         _permit: permit,

@@ -17,6 +17,16 @@ pub(super) enum Stream {
     Secure(Box<TlsStream<TcpStream>>),
 }
 
+impl Stream {
+    /// Whether the upstream has agreed to speak HTTP/2. In clear nobody was asked.
+    pub(super) fn may_speak_http2(&self) -> bool {
+        match self {
+            Self::Clear(_) => true,
+            Self::Secure(socket) => socket.get_ref().1.alpn_protocol() == Some(b"h2"),
+        }
+    }
+}
+
 impl AsyncRead for Stream {
     fn poll_read(
         self: Pin<&mut Self>,

@@ -34,9 +34,15 @@ impl Secure {
         self.config.store(config);
     }
 
-    /// Shakes hands.
-    pub(super) async fn connect(&self, socket: TcpStream) -> io::Result<TlsStream<TcpStream>> {
+    /// Shakes hands, and offers to speak nothing but HTTP/2 or nothing but HTTP/1.1.
+    pub(super) async fn connect(
+        &self,
+        socket: TcpStream,
+        http2: bool,
+    ) -> io::Result<TlsStream<TcpStream>> {
+        let offer: &[u8] = if http2 { b"h2" } else { b"http/1.1" };
         let connector = TlsConnector::from(self.config.load_full());
+        let connector = connector.with_alpn(vec![offer.to_vec()]);
         connector.connect(self.name.clone(), socket).await
     }
 }

@@ -195,7 +195,7 @@ fn no_tunnel_and_no_other_protocol() {
         assert_refused(&gateway, bytes.as_bytes(), &[400, 405]);
     }
     for bytes in [
-        "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        "PRI * HTTP/2.0\r\n\r\nSM\r\n\rX",
         "GET /a2a HTTP/2.0\r\nHost: gw\r\n\r\n",
         "GET /a2a HTTP/3\r\nHost: gw\r\n\r\n",
         "GET /a2a\r\n\r\n",

@@ -130,6 +130,9 @@ fn limits(file: &file::Limits, report: &Report<'_>) -> Limits {
         body_timeout: duration(&file.body_timeout, 30),
         idle_timeout: duration(&file.idle_timeout, 75),
         connections: file.connections.or(Integer(10_000)).count(),
+        concurrent_streams: u32::try_from(file.concurrent_streams.or(Integer(100)).0)
+            .unwrap_or(u32::MAX),
+        in_flight_requests: file.in_flight_requests.or(Integer(100_000)).count(),
         in_flight_bytes: in_flight_bytes.unwrap_or_default(),
         limiter_keys: file.limiter_keys.or(Integer(1 << 20)).count(),
     }

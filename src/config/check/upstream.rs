@@ -56,8 +56,10 @@ fn upstream(named: &Named<file::Upstream>, files: Files<'_, '_>) -> Option<Upstr
         response_timeout: seconds(&file.response_timeout, 120),
         idle_timeout: seconds(&file.idle_timeout, 300),
         keep_alive: file.keep_alive.or(Duration::from_secs(4)),
+        http2: file.http2.or(false),
         max_connections: file.max_connections.or(Integer(1024)).count(),
         max_waiting: file.max_waiting.or(Integer(1024)).count(),
+        max_in_flight: file.max_in_flight.value().map(|given| given.count()),
         preserve_host: file.preserve_host.or(false),
         headers,
     })

@@ -25,6 +25,8 @@ fn defaults_are_those_of_the_documentation() {
             body_timeout: Duration::from_secs(30),
             idle_timeout: Duration::from_secs(75),
             connections: 10_000,
+            concurrent_streams: 100,
+            in_flight_requests: 100_000,
             in_flight_bytes: 256 << 20,
             limiter_keys: 1 << 20,
         }

@@ -104,19 +104,30 @@ pub struct UpstreamMeters {
 
 /// Counts one up in a gauge as long as it lives, however it ends.
 #[derive(Debug)]
-pub struct Presence(Gauge);
+pub struct Presence {
+    gauge: Gauge,
+    before: i64,
+}
 
 impl Presence {
     /// One more, until this is dropped.
     #[must_use]
     pub fn of(gauge: &Gauge) -> Self {
-        gauge.inc();
-        Self(gauge.clone())
+        Self {
+            before: gauge.inc(),
+            gauge: gauge.clone(),
+        }
+    }
+
+    /// How many there were when this one came.
+    #[must_use]
+    pub fn before(&self) -> usize {
+        usize::try_from(self.before).unwrap_or(0)
     }
 }
 
 impl Drop for Presence {
     fn drop(&mut self) {
-        self.0.dec();
+        self.gauge.dec();
     }
 }

@@ -13,10 +13,7 @@ use super::names::Names;
 use super::pair::Pair;
 
 /// What listeners offer to speak, in the order of preference.
-const TO_CLIENTS: &[&[u8]] = &[b"http/1.1"];
-
-/// What is offered to upstreams.
-const TO_UPSTREAMS: &[&[u8]] = &[b"http/1.1"];
+const TO_CLIENTS: &[&[u8]] = &[b"h2", b"http/1.1"];
 
 /// The versions spoken, to both sides.
 const VERSIONS: &[&SupportedProtocolVersion] = &[&TLS13, &TLS12];
@@ -69,13 +66,12 @@ pub(super) fn to_upstream(
     let builder = ClientConfig::builder_with_provider(Arc::clone(provider()))
         .with_protocol_versions(VERSIONS)?
         .with_root_certificates(Arc::clone(roots));
-    let mut config = match client {
+    // What is spoken is settled for each connection: the upstream's configuration says it.
+    Ok(match client {
         None => builder.with_no_client_auth(),
         Some(pair) => {
             let one = SingleCertAndKey::from(CertifiedKey::clone(&pair.certified));
             builder.with_client_cert_resolver(Arc::new(one))
         }
-    };
-    config.alpn_protocols = TO_UPSTREAMS.iter().map(|it| it.to_vec()).collect();
-    Ok(config)
+    })
 }

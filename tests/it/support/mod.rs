@@ -3,8 +3,10 @@
 pub mod call;
 pub mod client;
 pub mod fixture;
+pub mod frames;
 pub mod gateway;
 pub mod head;
+pub mod http2;
 pub mod process;
 pub mod tls;
 pub mod upstream;
