@@ -40,4 +40,5 @@ mod stream;
 mod strict;
 mod tls;
 mod watch;
+mod ways;
 mod wire;
