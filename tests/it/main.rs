@@ -33,6 +33,7 @@ mod http2_upstream;
 mod ids;
 mod limit;
 mod office;
+mod pools;
 mod refuse;
 mod reload;
 mod spread;
