@@ -41,6 +41,8 @@ pub(super) struct Sending<B> {
     piece: Bytes,
     /// What follows that.
     tail: &'static [u8],
+    /// Whether what was sent may not have left yet: TLS holds it back while the client takes nothing.
+    is_held: bool,
     end: End,
     /// Whether the body makes us wait, not the client.
     is_waiting: bool,
@@ -115,6 +117,7 @@ impl<B: Body<Data = Bytes> + Unpin> Sending<B> {
             sent: 0,
             piece: Bytes::new(),
             tail: b"",
+            is_held: false,
             end: if is_whole { End::Whole } else { End::Open },
             is_waiting: false,
         }
@@ -149,20 +152,24 @@ impl<B: Body<Data = Bytes> + Unpin> Sending<B> {
         loop {
             self.gather(out, context);
             let mut start = out.get(self.sent..).unwrap_or_default();
-            if start.is_empty() && self.piece.is_empty() {
+            if start.is_empty() && self.piece.is_empty() && !self.is_held {
                 return match self.end {
                     End::Whole => Poll::Ready(Ok(())),
                     End::Cut => Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
                     End::Open => Poll::Pending,
                 };
             }
-            let polled = wire.poll_send(&mut start, &mut self.piece, context);
+            self.is_held = true;
+            let mut polled = wire.poll_send(&mut start, &mut self.piece, context);
             self.sent = out.len() - start.len();
+            if let Poll::Ready(Ok(())) = polled {
+                polled = wire.poll_flush(context);
+            }
             if polled.is_pending() {
                 self.is_waiting = false;
             }
             ready!(polled)?;
-            ready!(wire.poll_flush(context))?;
+            self.is_held = false;
             self.sent = 0;
             out.clear();
             if out.capacity() > KEPT {
@@ -176,7 +183,7 @@ impl<B: Body<Data = Bytes> + Unpin> Sending<B> {
     fn gather(&mut self, out: &mut Vec<u8>, context: &mut Context<'_>) {
         while self.end == End::Open
             && !self.is_waiting
-            && self.sent == 0
+            && !self.is_held
             && self.piece.is_empty()
             && out.len() < ENOUGH
         {

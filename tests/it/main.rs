@@ -32,6 +32,7 @@ mod http2;
 mod http2_upstream;
 mod ids;
 mod limit;
+mod memory;
 mod office;
 mod pools;
 mod refuse;

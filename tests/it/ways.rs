@@ -109,6 +109,7 @@ fn a_stream_may_be_slow_but_not_silent() {
                     assert!(caller.piece().is_err(), "{speech:?}: a clean end");
                     let after = silent.elapsed();
                     assert!(after >= Duration::from_millis(590), "{speech:?}: {after:?}");
+                    assert!(after < Duration::from_secs(3), "{speech:?}: {after:?}");
                     assert!(dealing.is_given_up_within(PATIENCE), "{speech:?}");
                 });
             }

@@ -4,12 +4,17 @@ use std::collections::VecDeque;
 use std::future::poll_fn;
 
 use http_body::{Frame, SizeHint};
-use tokio::io::{AsyncReadExt, DuplexStream, duplex};
+use tokio::io::{AsyncReadExt, BufWriter, DuplexStream, duplex};
 
 use super::*;
 use crate::http1::Lines;
 
 impl Transport for DuplexStream {
+    fn reset_on_close(&mut self) {}
+}
+
+/// Holds back what is sent until it is told to let go of it, as TLS does.
+impl Transport for BufWriter<DuplexStream> {
     fn reset_on_close(&mut self) {}
 }
 
@@ -193,4 +198,31 @@ async fn nothing_is_asked_of_a_body_while_the_client_takes_nothing() {
     }
     assert!(out.len() < 2 * ENOUGH);
     assert!(answer.body.pieces.len() > 8_000);
+}
+
+#[tokio::test]
+async fn what_the_transport_holds_back_has_left_when_the_answer_ends() {
+    let large: &'static str = "x".repeat(SMALL + 1).leak();
+    let size = format!("{:X}\r\n{large}\r\n", large.len());
+    for (length, body) in [
+        (Some(2 * large.len() as u64), large.repeat(2)),
+        (None, format!("{size}{size}0\r\n\r\n")),
+    ] {
+        // A client that takes a little at a time, of all that is held for it.
+        let (mut client, server) = duplex(64);
+        let mut wire = Wire::new(BufWriter::with_capacity(1 << 20, server));
+        let mut out = Vec::new();
+        let answer = answer(length, &[large, "WAIT", large]);
+        let mut answer = Sending::begin(answer, ASKED, true, "DATE", &mut out);
+        let sending = async {
+            let ended = poll_fn(|context| answer.poll_send(&mut wire, &mut out, context)).await;
+            drop(wire);
+            ended
+        };
+        let mut text = String::new();
+        let (ended, read) = tokio::join!(sending, client.read_to_string(&mut text));
+        ended.unwrap();
+        read.unwrap();
+        assert_eq!(text.split_once("\r\n\r\n").unwrap().1, body);
+    }
 }

@@ -146,30 +146,8 @@ impl Ways {
     /// A caller that is connected.
     #[track_caller]
     pub fn caller(&self, speech: Speech) -> Caller {
-        let tunnel = speech.tls.then(|| {
-            let protocol = if speech.http2 { "h2" } else { "http/1.1" };
-            self.tunnel(&[protocol])
-        });
-        let address = tunnel
-            .as_ref()
-            .map_or(self.gateway.address(), |it| it.address);
-        let end = match speech.http2 {
-            false => CallersEnd::One(Client::connect(address)),
-            true => {
-                let runtime = runtime();
-                let http2 = runtime.block_on(Http2::connect(address));
-                CallersEnd::Two {
-                    runtime,
-                    http2,
-                    answer: None,
-                    body: None,
-                }
-            }
-        };
-        Caller {
-            end,
-            _tunnel: tunnel,
-        }
+        let addresses = ["public", "secure"].map(|it| self.gateway.inner.address(it).unwrap());
+        Caller::connect(speech, addresses, &self.place)
     }
 
     /// To the listener over TLS, offering these protocols, of which the first must be chosen.
@@ -255,6 +233,34 @@ impl Tunnel {
 }
 
 impl Caller {
+    /// Connects to the listener in clear, or to the one over TLS.
+    #[track_caller]
+    pub fn connect(speech: Speech, [clear, secure]: [SocketAddr; 2], place: &Place) -> Self {
+        let tunnel = speech.tls.then(|| {
+            let protocol = if speech.http2 { "h2" } else { "http/1.1" };
+            let speaker = Speaker::trusting(&place.authority).offering(&[protocol]);
+            Tunnel::to(secure, &speaker)
+        });
+        let address = tunnel.as_ref().map_or(clear, |it| it.address);
+        let end = match speech.http2 {
+            false => CallersEnd::One(Client::connect(address)),
+            true => {
+                let runtime = runtime();
+                let http2 = runtime.block_on(Http2::connect(address));
+                CallersEnd::Two {
+                    runtime,
+                    http2,
+                    answer: None,
+                    body: None,
+                }
+            }
+        };
+        Self {
+            end,
+            _tunnel: tunnel,
+        }
+    }
+
     /// Sends a call, ready for a stream and for compression.
     #[track_caller]
     pub fn send(&mut self, body: &str) {
