@@ -37,6 +37,7 @@ mod office;
 mod pools;
 mod refuse;
 mod reload;
+mod soak;
 mod spread;
 mod stream;
 mod strict;

@@ -59,6 +59,14 @@ impl Process {
         Self::spawn(command)
     }
 
+    /// The same with another binary, as one that was built for release.
+    pub fn start_binary(binary: &Path, file: &Path) -> Self {
+        let mut command = Command::new(binary);
+        command.env_clear().args(["run", "-c"]).arg(file);
+        command.stdin(Stdio::null());
+        Self::spawn(command)
+    }
+
     /// The same through a line of shell, in which `"$@"` is the command, and standard input is
     /// given.
     pub fn start_through(line: &str, stdin: Stdio, file: &Path) -> Self {

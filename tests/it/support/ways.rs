@@ -268,9 +268,15 @@ impl Caller {
             ("accept", "text/event-stream"),
             ("accept-encoding", "gzip, br"),
         ];
+        self.send_to("/a2a", &fields, body);
+    }
+
+    /// Sends a call to this path with further fields.
+    #[track_caller]
+    pub fn send_to(&mut self, path: &str, fields: &[(&str, &str)], body: &str) {
         match &mut self.end {
             CallersEnd::One(client) => {
-                let mut post = Post::to("/a2a");
+                let mut post = Post::to(path);
                 for (name, value) in fields {
                     post = post.field(name, value);
                 }
@@ -282,9 +288,9 @@ impl Caller {
                 answer,
                 ..
             } => {
-                let mut request = Http2::call();
+                let mut request = Http2::call().uri(format!("http://gw.example{path}"));
                 for (name, value) in fields {
-                    request = request.header(name, value);
+                    request = request.header(*name, *value);
                 }
                 *answer = Some(runtime.block_on(http2.send(request, body)).unwrap());
             }
