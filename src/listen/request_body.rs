@@ -29,6 +29,8 @@ pub(super) struct Reading<T> {
     pub(super) decoder: Decoder,
     /// What is still to be told to a client that waits before it sends its body.
     promise: &'static [u8],
+    /// Whether the current request's body was asked for: whoever does has accounted for its length.
+    is_asked_for: bool,
 }
 
 impl<T: AsyncRead + AsyncWrite + Unpin> Reading<T> {
@@ -37,6 +39,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Reading<T> {
             wire: Wire::new(socket),
             decoder: Decoder::new(Length::Exact(0)),
             promise: b"",
+            is_asked_for: false,
         }
     }
 
@@ -47,9 +50,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Reading<T> {
             true => CONTINUE,
             false => b"",
         };
-        if let Some(left) = self.missing() {
-            self.wire.expect(left);
-        }
+        self.is_asked_for = false;
     }
 
     /// How many bytes of a body of known length were not received yet.
@@ -69,6 +70,12 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Reading<T> {
                 .poll_send(&mut self.promise, &mut Bytes::new(), context);
             ready!(polled)?;
             ready!(self.wire.poll_flush(context))?;
+        }
+        if !self.is_asked_for {
+            self.is_asked_for = true;
+            if let Some(left) = self.missing() {
+                self.wire.expect_whole(left);
+            }
         }
         loop {
             if self.missing().is_none() {
