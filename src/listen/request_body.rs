@@ -29,6 +29,8 @@ pub(super) struct Reading<T> {
     pub(super) decoder: Decoder,
     /// What is still to be told to a client that waits before it sends its body.
     promise: Option<&'static [u8]>,
+    /// Whether the current request's body was asked for: whoever does has accounted for its length.
+    is_asked_for: bool,
 }
 
 impl<T: AsyncRead + AsyncWrite + Unpin> Reading<T> {
@@ -37,6 +39,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Reading<T> {
             wire: Wire::new(socket),
             decoder: Decoder::new(Length::Exact(0)),
             promise: None,
+            is_asked_for: false,
         }
     }
 
@@ -45,9 +48,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Reading<T> {
         self.decoder = Decoder::new(length);
         let is_due = waits && !self.decoder.is_done() && self.wire.received.is_empty();
         self.promise = is_due.then_some(CONTINUE);
-        if let Some(left) = self.missing() {
-            self.wire.expect(left);
-        }
+        self.is_asked_for = false;
     }
 
     /// How many bytes of a body of known length were not received yet.
@@ -66,6 +67,12 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Reading<T> {
             ready!(polled)?;
             ready!(self.wire.poll_flush(context))?;
             self.promise = None;
+        }
+        if !self.is_asked_for {
+            self.is_asked_for = true;
+            if let Some(left) = self.missing() {
+                self.wire.expect_whole(left);
+            }
         }
         loop {
             if self.missing().is_none() {
