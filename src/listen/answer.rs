@@ -46,6 +46,8 @@ pub(super) struct Sending<B> {
     end: End,
     /// Whether the body makes us wait, not the client.
     is_waiting: bool,
+    /// Whether the client took anything when it was last sent to.
+    was_taken: bool,
 }
 
 /// How the body ends.
@@ -120,6 +122,7 @@ impl<B: Body<Data = Bytes> + Unpin> Sending<B> {
             is_held: false,
             end: if is_whole { End::Whole } else { End::Open },
             is_waiting: false,
+            was_taken: false,
         }
     }
 
@@ -138,6 +141,11 @@ impl<B: Body<Data = Bytes> + Unpin> Sending<B> {
         !self.is_waiting
     }
 
+    /// Whether it took some of it when it was last sent to.
+    pub(super) const fn was_taken(&self) -> bool {
+        self.was_taken
+    }
+
     /// Sends what is ready, until all is sent.
     ///
     /// # Errors
@@ -149,6 +157,7 @@ impl<B: Body<Data = Bytes> + Unpin> Sending<B> {
         context: &mut Context<'_>,
     ) -> Poll<io::Result<()>> {
         self.is_waiting = false;
+        self.was_taken = false;
         loop {
             self.gather(out, context);
             let mut start = out.get(self.sent..).unwrap_or_default();
@@ -160,7 +169,9 @@ impl<B: Body<Data = Bytes> + Unpin> Sending<B> {
                 };
             }
             self.is_held = true;
+            let before = start.len() + self.piece.len();
             let mut polled = wire.poll_send(&mut start, &mut self.piece, context);
+            self.was_taken |= start.len() + self.piece.len() < before;
             self.sent = out.len() - start.len();
             if let Poll::Ready(Ok(())) = polled {
                 polled = wire.poll_flush(context);

@@ -120,6 +120,32 @@ fn a_stream_may_be_slow_but_not_silent() {
 }
 
 #[test]
+fn a_caller_that_takes_a_little_all_the_time_is_not_cut() {
+    let ways = Ways::to(SPEECHES[0], "[limits]\nidle_timeout = \"800ms\"", "");
+    thread::scope(|scope| {
+        for speech in SPEECHES {
+            let (mut caller, dealing) = open(&ways, speech);
+            let Dealing::One(mut peer) = dealing else {
+                panic!("a dealer over HTTP/1.1 was asked for");
+            };
+            scope.spawn(move || {
+                let chunk = format!("{:x}\r\n{}\r\n", 64 * 1024, "x".repeat(64 * 1024));
+                while peer.try_send(&chunk).is_ok() {}
+            });
+            scope.spawn(move || {
+                // Never as much as there is, and for much longer than it may take nothing.
+                for _ in 0..250 {
+                    elapse(Duration::from_millis(10));
+                    let piece = caller.piece();
+                    assert!(matches!(piece, Ok(Some(_))), "{speech:?}: {piece:?}");
+                }
+            });
+        }
+    });
+    assert_eq!(ways.outcome(4), "client_gone");
+}
+
+#[test]
 fn a_caller_that_goes_takes_its_call_along() {
     let second = Duration::from_secs(1);
     each_dealer(|dealer| {
