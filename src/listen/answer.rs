@@ -42,8 +42,12 @@ pub(super) struct Sending<B> {
     /// What follows that.
     tail: &'static [u8],
     end: End,
+    /// Whether all was given to the connection, which may still hold some of it back.
+    is_flushing: bool,
     /// Whether the body makes us wait, not the client.
     is_waiting: bool,
+    /// Whether the client took something when it was last asked to.
+    has_moved: bool,
 }
 
 /// How the body ends.
@@ -116,7 +120,9 @@ impl<B: Body<Data = Bytes> + Unpin> Sending<B> {
             piece: Bytes::new(),
             tail: b"",
             end: if is_whole { End::Whole } else { End::Open },
+            is_flushing: false,
             is_waiting: false,
+            has_moved: false,
         }
     }
 
@@ -135,6 +141,12 @@ impl<B: Body<Data = Bytes> + Unpin> Sending<B> {
         !self.is_waiting
     }
 
+    /// Whether the client took something when it was last asked to: a slow reader is none that
+    /// takes nothing.
+    pub(super) const fn has_moved(&self) -> bool {
+        self.has_moved
+    }
+
     /// Sends what is ready, until all is sent.
     ///
     /// # Errors
@@ -146,23 +158,36 @@ impl<B: Body<Data = Bytes> + Unpin> Sending<B> {
         context: &mut Context<'_>,
     ) -> Poll<io::Result<()>> {
         self.is_waiting = false;
+        self.has_moved = false;
         loop {
-            self.gather(out, context);
-            let mut start = out.get(self.sent..).unwrap_or_default();
-            if start.is_empty() && self.piece.is_empty() {
-                return match self.end {
-                    End::Whole => Poll::Ready(Ok(())),
-                    End::Cut => Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
-                    End::Open => Poll::Pending,
-                };
+            if !self.is_flushing {
+                self.gather(out, context);
+                let mut start = out.get(self.sent..).unwrap_or_default();
+                let left = start.len() + self.piece.len();
+                if left == 0 {
+                    return match self.end {
+                        End::Whole => Poll::Ready(Ok(())),
+                        End::Cut => Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
+                        End::Open => Poll::Pending,
+                    };
+                }
+                let polled = wire.poll_send(&mut start, &mut self.piece, context);
+                self.sent = out.len() - start.len();
+                self.has_moved |= start.len() + self.piece.len() < left;
+                if polled.is_pending() {
+                    self.is_waiting = false;
+                }
+                ready!(polled)?;
+                self.is_flushing = true;
             }
-            let polled = wire.poll_send(&mut start, &mut self.piece, context);
-            self.sent = out.len() - start.len();
+            // A connection that encrypts has taken it all and holds some of it back.
+            let polled = wire.poll_flush(context);
             if polled.is_pending() {
                 self.is_waiting = false;
             }
             ready!(polled)?;
-            ready!(wire.poll_flush(context))?;
+            self.is_flushing = false;
+            self.has_moved = true;
             self.sent = 0;
             out.clear();
             if out.capacity() > KEPT {

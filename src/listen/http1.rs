@@ -252,6 +252,9 @@ impl<T: Transport> Http1<'_, T> {
             if self.poll_gone(context).is_ready() {
                 return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
             }
+            if answer.has_moved() {
+                stalled_since = None;
+            }
             if !answer.is_stalled() {
                 stalled_since = None;
                 return Poll::Pending;
