@@ -27,8 +27,9 @@ pub(super) struct Reading<T> {
     pub(super) wire: Wire<T>,
     /// The current request's body.
     pub(super) decoder: Decoder,
-    /// What is still to be told to a client that waits before it sends its body.
-    promise: &'static [u8],
+    /// What is still to be told to a client that waits before it sends its body; all of it is told
+    /// when it has left.
+    promise: Option<&'static [u8]>,
 }
 
 impl<T: AsyncRead + AsyncWrite + Unpin> Reading<T> {
@@ -36,17 +37,15 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Reading<T> {
         Self {
             wire: Wire::new(socket),
             decoder: Decoder::new(Length::Exact(0)),
-            promise: b"",
+            promise: None,
         }
     }
 
     /// A request's head was read; its body is next.
     pub(super) fn begin(&mut self, length: Length, waits: bool) {
         self.decoder = Decoder::new(length);
-        self.promise = match waits && !self.decoder.is_done() && self.wire.received.is_empty() {
-            true => CONTINUE,
-            false => b"",
-        };
+        let is_awaited = waits && !self.decoder.is_done() && self.wire.received.is_empty();
+        self.promise = is_awaited.then_some(CONTINUE);
         if let Some(left) = self.missing() {
             self.wire.expect(left);
         }
@@ -63,12 +62,10 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Reading<T> {
 
     /// The next piece of the body; `None`: it has ended.
     fn poll_piece(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, BodyError>> {
-        while !self.promise.is_empty() {
-            let polled = self
-                .wire
-                .poll_send(&mut self.promise, &mut Bytes::new(), context);
-            ready!(polled)?;
+        if let Some(promise) = &mut self.promise {
+            ready!(self.wire.poll_send(promise, &mut Bytes::new(), context))?;
             ready!(self.wire.poll_flush(context))?;
+            self.promise = None;
         }
         loop {
             if self.missing().is_none() {

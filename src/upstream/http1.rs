@@ -21,7 +21,7 @@ use super::fault::{Cause, Fault};
 use super::pool::Held;
 use super::stream::Stream;
 use crate::http1::{
-    Decoder, Length, Limits, Lines, ResponseHead, digits, read_response, request_line,
+    Decoder, Length, Limits, Lines, ResponseHead, digits, ends_head, read_response, request_line,
 };
 use crate::wire::{Timer, Wire};
 
@@ -102,20 +102,24 @@ impl Http1 {
         let mut rest = self.write_down(request);
         let body = rest.len();
         let mut sending = Progress::Sending;
-        let mut interim = 0;
+        let mut awaited = Awaited::default();
         let head = poll_fn(|context| {
             if sending == Progress::Sending {
                 sending = match self.poll_request(&mut rest, context) {
                     Poll::Ready(Ok(())) => Progress::Sent,
                     Poll::Pending => Progress::Sending,
-                    Poll::Ready(Err(_)) if self.sent == 0 && rest.len() == body => {
+                    Poll::Ready(Err(_))
+                        if self.sent == 0
+                            && rest.len() == body
+                            && self.wire.stream().tells_what_left() =>
+                    {
                         return Poll::Ready(Err(Sending::NothingWritten));
                     }
                     // A dealer may have answered without reading on: that answer counts.
                     Poll::Ready(Err(_)) => Progress::Cut,
                 };
             }
-            if let Poll::Ready(head) = self.poll_head(&mut interim, context) {
+            if let Poll::Ready(head) = self.poll_head(&mut awaited, context) {
                 return Poll::Ready(head.map_err(Sending::Failed));
             }
             let late = Sending::Failed(Fault::sent(Cause::ResponseTimeout));
@@ -164,28 +168,35 @@ impl Http1 {
     /// Receives until a final head is complete; interim ones are dropped.
     fn poll_head(
         &mut self,
-        interim: &mut usize,
+        awaited: &mut Awaited,
         context: &mut Context<'_>,
     ) -> Poll<Result<ResponseHead, Fault>> {
         loop {
-            if !self.wire.received.is_empty() {
+            let received = self.wire.received.len();
+            let is_due = received >= awaited.enough;
+            if received > 0 && (is_due || ends_head(&self.wire.received, awaited.seen)) {
                 let read = read_response(&mut self.wire.received, LIMITS);
                 match read.map_err(|error| Fault::sent(Cause::Invalid).because(error))? {
                     Some(head) if !head.status.is_informational() => {
                         return Poll::Ready(Ok(head));
                     }
                     Some(head) => {
-                        *interim += 1;
+                        let interim = awaited.interim + 1;
                         // An upgrade nobody asked for: what follows is not HTTP.
-                        if head.status == StatusCode::SWITCHING_PROTOCOLS || *interim > MOST_INTERIM
+                        if head.status == StatusCode::SWITCHING_PROTOCOLS || interim > MOST_INTERIM
                         {
                             return Poll::Ready(Err(Fault::sent(Cause::Invalid)));
                         }
+                        *awaited = Awaited {
+                            interim,
+                            ..Awaited::default()
+                        };
                         continue;
                     }
-                    None => {}
+                    None => awaited.enough = LIMITS.bytes.min(2 * received),
                 }
             }
+            awaited.seen = received;
             match ready!(self.wire.poll_receive(context)) {
                 Ok(0) => return Poll::Ready(Err(Fault::sent(Cause::Reset))),
                 Ok(_) => {}
@@ -234,6 +245,18 @@ enum Progress {
     Sent,
     /// The upstream takes no more of it.
     Cut,
+}
+
+/// The head that is waited for. One that drips in is read again only when it may be complete, has
+/// doubled, or is too long.
+#[derive(Default)]
+struct Awaited {
+    /// Interim answers that came.
+    interim: usize,
+    /// From so many bytes on it is read in any case.
+    enough: usize,
+    /// So many bytes were looked through for its end.
+    seen: usize,
 }
 
 /// A head that came back, and how its body is to be read.

@@ -352,6 +352,35 @@ fn unsolicited_bytes_never_reach_a_client() {
 }
 
 #[test]
+fn a_connection_that_is_handed_over_is_as_good_as_an_idle_one() {
+    let forged = upstream::answer("200 OK", "", "forged");
+    for unasked in [&forged[..], b""] {
+        let upstream = Upstream::manual();
+        let gateway = Gateway::start(&dealer_with(&upstream, "max_connections = 1", ""));
+        let mut first = gateway.client();
+        first.send(post(call("1")));
+        let mut peer = upstream.accept();
+        peer.request().unwrap();
+        let body = "x".repeat(20_000);
+        peer.send("HTTP/1.1 200 OK\r\nContent-Length: 20000\r\n\r\n");
+        assert_eq!(first.head().length(), Some(20_000));
+        let mut second = gateway.client();
+        second.send(post(call("2")));
+        let waiting = "forecourt_requests_in_flight";
+        wait_until("both are there", || gateway.series(waiting) == 2.0);
+        // The answer's end and what nobody asked for come together.
+        peer.send([body.as_bytes(), unasked].concat());
+        if unasked.is_empty() {
+            peer.close();
+        }
+        let mut peer = upstream.accept();
+        peer.request().unwrap();
+        peer.send(upstream::answer("200 OK", "", "asked for"));
+        assert_eq!(second.answer().text(), "asked for");
+    }
+}
+
+#[test]
 fn a_pooled_connection_that_closes_loses_and_repeats_nothing() {
     // The dealer closes each connection after its second answer, just about when the next request
     // goes out, which some requests meet and some do not.
