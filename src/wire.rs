@@ -82,11 +82,22 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Wire<T> {
     /// So many bytes of a message are still to come, over what was received: the next reads get
     /// room for them, within a bound.
     pub fn expect(&mut self, bytes: u64) {
-        self.room = usize::try_from(bytes).map_or(MOST, |bytes| bytes.min(MOST));
-        if self.room > 0 {
-            self.received.reserve(self.room);
-            self.largest = self.largest.max(self.received.len() + self.room);
+        self.expect_within(bytes, MOST);
+    }
+
+    /// The same for a message whose size is accounted for by whoever asks: room for all of it, so
+    /// that it is never moved.
+    pub fn expect_whole(&mut self, bytes: u64) {
+        self.expect_within(bytes, usize::MAX);
+    }
+
+    fn expect_within(&mut self, bytes: u64, most: usize) {
+        let room = usize::try_from(bytes).map_or(most, |bytes| bytes.min(most));
+        if room > 0 {
+            self.received.reserve(room);
+            self.largest = self.largest.max(self.received.len() + room);
         }
+        self.room = room.min(MOST);
     }
 
     /// A message has ended: what is not taken yet belongs to the next. Gives much memory back, and

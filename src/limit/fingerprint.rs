@@ -87,27 +87,59 @@ impl Domain {
     }
 }
 
-/// A fingerprint in the making.
-pub(super) struct Print([DefaultHasher; 2]);
+/// A fingerprint in the making. What is hashed is gathered first: a hasher takes one long piece
+/// faster than many short ones, and to the same end.
+pub(super) struct Print {
+    hashers: [DefaultHasher; 2],
+    gathered: [u8; Print::ROOM],
+    used: usize,
+}
 
 impl Print {
+    /// Usual parts fit in.
+    const ROOM: usize = 96;
+
     pub(super) fn new(domain: Domain) -> Self {
-        let mut hashers = KEYS.each_ref().map(BuildHasher::build_hasher);
-        for hasher in &mut hashers {
-            hasher.write_u8(domain.tag());
+        let mut gathered = [0; Self::ROOM];
+        if let Some(first) = gathered.first_mut() {
+            *first = domain.tag();
         }
-        Self(hashers)
+        Self {
+            hashers: KEYS.each_ref().map(BuildHasher::build_hasher),
+            gathered,
+            used: 1,
+        }
     }
 
     pub(super) fn part(&mut self, bytes: &[u8]) {
-        for hasher in &mut self.0 {
-            hasher.write_u64(bytes.len() as u64);
+        self.put(&(bytes.len() as u64).to_ne_bytes());
+        self.put(bytes);
+    }
+
+    fn put(&mut self, bytes: &[u8]) {
+        let end = self.used + bytes.len();
+        if let Some(room) = self.gathered.get_mut(self.used..end) {
+            room.copy_from_slice(bytes);
+            self.used = end;
+            return;
+        }
+        self.hand_over();
+        for hasher in &mut self.hashers {
             hasher.write(bytes);
         }
     }
 
-    pub(super) fn finish(self) -> Fingerprint {
-        let [high, low] = self.0.map(|hasher| hasher.finish());
+    fn hand_over(&mut self) {
+        let gathered = self.gathered.get(..self.used).unwrap_or_default();
+        for hasher in &mut self.hashers {
+            hasher.write(gathered);
+        }
+        self.used = 0;
+    }
+
+    pub(super) fn finish(mut self) -> Fingerprint {
+        self.hand_over();
+        let [high, low] = self.hashers.map(|hasher| hasher.finish());
         Fingerprint { high, low }
     }
 }

@@ -30,6 +30,8 @@ pub(super) struct Reading<T> {
     /// What is still to be told to a client that waits before it sends its body; all of it is told
     /// when it has left.
     promise: Option<&'static [u8]>,
+    /// Whether the current request's body was asked for: whoever does has accounted for its length.
+    is_asked_for: bool,
 }
 
 impl<T: AsyncRead + AsyncWrite + Unpin> Reading<T> {
@@ -38,6 +40,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Reading<T> {
             wire: Wire::new(socket),
             decoder: Decoder::new(Length::Exact(0)),
             promise: None,
+            is_asked_for: false,
         }
     }
 
@@ -46,9 +49,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Reading<T> {
         self.decoder = Decoder::new(length);
         let is_awaited = waits && !self.decoder.is_done() && self.wire.received.is_empty();
         self.promise = is_awaited.then_some(CONTINUE);
-        if let Some(left) = self.missing() {
-            self.wire.expect(left);
-        }
+        self.is_asked_for = false;
     }
 
     /// How many bytes of a body of known length were not received yet.
@@ -67,9 +68,19 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Reading<T> {
             ready!(self.wire.poll_flush(context))?;
             self.promise = None;
         }
+        if !self.is_asked_for {
+            self.is_asked_for = true;
+            if let Some(left) = self.missing() {
+                self.wire.expect_whole(left);
+            }
+        }
         loop {
             if self.missing().is_none() {
                 if let Some(piece) = self.decoder.next(&mut self.wire.received)? {
+                    if self.decoder.is_done() {
+                        // While its request is served, a connection holds no room.
+                        self.wire.expect(0);
+                    }
                     return Poll::Ready(Ok(Some(piece)));
                 }
                 if self.decoder.is_done() {
@@ -120,5 +131,51 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Body for RequestBody<T> {
     fn size_hint(&self) -> SizeHint {
         let left = self.0.borrow().decoder.left();
         left.map_or_else(SizeHint::default, SizeHint::with_exact)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, BufWriter, duplex};
+
+    use super::*;
+
+    async fn piece<T: AsyncRead + AsyncWrite + Unpin>(reading: &mut Reading<T>) -> Option<Bytes> {
+        poll_fn(|context| reading.poll_piece(context))
+            .await
+            .unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_connection_whose_request_is_served_holds_no_room() {
+        let (mut client, server) = duplex(1 << 20);
+        let mut reading = Reading::new(server);
+        for length in [1000, 100_000] {
+            reading.begin(Length::Exact(length as u64), false);
+            client.write_all(&vec![b'x'; length]).await.unwrap();
+            assert_eq!(piece(&mut reading).await.unwrap().len(), length);
+            let mut nobody = Context::from_waker(std::task::Waker::noop());
+            assert!(reading.wire.poll_receive(&mut nobody).is_pending());
+            assert_eq!(reading.wire.received.capacity(), 0);
+        }
+    }
+
+    #[tokio::test]
+    async fn who_waits_for_a_word_gets_all_of_it() {
+        // What is written may be held back, and leaves in small pieces.
+        let (mut client, server) = duplex(3);
+        let mut reading = Reading::new(BufWriter::new(server));
+        reading.begin(Length::Exact(1), true);
+        let told = async {
+            let mut told = [0; CONTINUE.len()];
+            client.read_exact(&mut told).await.unwrap();
+            client.write_all(b"x").await.unwrap();
+            told
+        };
+        let (came, told) = tokio::join!(piece(&mut reading), told);
+        assert_eq!(came.unwrap(), "x");
+        assert_eq!(told, CONTINUE);
     }
 }

@@ -367,7 +367,10 @@ const fn zero_bytes(word: u64) -> u64 {
 fn plain_until(bytes: &[u8], at: usize) -> usize {
     let (words, rest) = bytes.get(at..).unwrap_or_default().as_chunks::<8>();
     let mut at = at;
-    for word in words {
+    for (index, word) in words.iter().enumerate() {
+        if index == SHORT {
+            return long_plain_until(bytes, at);
+        }
         let stop = stops(u64::from_le_bytes(*word));
         if stop != 0 {
             return at + (stop.trailing_zeros() / 8) as usize;
@@ -376,6 +379,22 @@ fn plain_until(bytes: &[u8], at: usize) -> usize {
     }
     let plain = |byte: &&u8| **byte >= 0x20 && **byte != b'"' && **byte != b'\\';
     at + rest.iter().take_while(plain).count()
+}
+
+/// So many words of a string are looked at one by one; most strings are shorter.
+const SHORT: usize = 6;
+
+/// The same, for a long run: vector searches that a short one would not repay.
+#[inline(never)]
+fn long_plain_until(bytes: &[u8], at: usize) -> usize {
+    let rest = bytes.get(at..).unwrap_or_default();
+    let end = memchr::memchr2(b'"', b'\\', rest).unwrap_or(rest.len());
+    let run = rest.get(..end).unwrap_or(rest);
+    // Without an early end the compiler looks at many bytes at once.
+    if run.iter().fold(u8::MAX, |least, byte| least.min(*byte)) >= b' ' {
+        return at + end;
+    }
+    at + run.iter().take_while(|byte| **byte >= b' ').count()
 }
 
 /// Marks the top bit of bytes that end a run of plain text; the lowest mark is exact, one above it
