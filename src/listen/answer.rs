@@ -41,13 +41,13 @@ pub(super) struct Sending<B> {
     piece: Bytes,
     /// What follows that.
     tail: &'static [u8],
+    /// Whether what was sent may not have left yet: TLS holds it back while the client takes nothing.
+    is_held: bool,
     end: End,
-    /// Whether all was given to the connection, which may still hold some of it back.
-    is_flushing: bool,
     /// Whether the body makes us wait, not the client.
     is_waiting: bool,
-    /// Whether the client took something when it was last asked to.
-    has_moved: bool,
+    /// Whether the client took anything when it was last sent to.
+    was_taken: bool,
 }
 
 /// How the body ends.
@@ -119,10 +119,10 @@ impl<B: Body<Data = Bytes> + Unpin> Sending<B> {
             sent: 0,
             piece: Bytes::new(),
             tail: b"",
+            is_held: false,
             end: if is_whole { End::Whole } else { End::Open },
-            is_flushing: false,
             is_waiting: false,
-            has_moved: false,
+            was_taken: false,
         }
     }
 
@@ -141,10 +141,9 @@ impl<B: Body<Data = Bytes> + Unpin> Sending<B> {
         !self.is_waiting
     }
 
-    /// Whether the client took something when it was last asked to: a slow reader is none that
-    /// takes nothing.
-    pub(super) const fn has_moved(&self) -> bool {
-        self.has_moved
+    /// Whether it took some of it when it was last sent to.
+    pub(super) const fn was_taken(&self) -> bool {
+        self.was_taken
     }
 
     /// Sends what is ready, until all is sent.
@@ -158,36 +157,30 @@ impl<B: Body<Data = Bytes> + Unpin> Sending<B> {
         context: &mut Context<'_>,
     ) -> Poll<io::Result<()>> {
         self.is_waiting = false;
-        self.has_moved = false;
+        self.was_taken = false;
         loop {
-            if !self.is_flushing {
-                self.gather(out, context);
-                let mut start = out.get(self.sent..).unwrap_or_default();
-                let left = start.len() + self.piece.len();
-                if left == 0 {
-                    return match self.end {
-                        End::Whole => Poll::Ready(Ok(())),
-                        End::Cut => Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
-                        End::Open => Poll::Pending,
-                    };
-                }
-                let polled = wire.poll_send(&mut start, &mut self.piece, context);
-                self.sent = out.len() - start.len();
-                self.has_moved |= start.len() + self.piece.len() < left;
-                if polled.is_pending() {
-                    self.is_waiting = false;
-                }
-                ready!(polled)?;
-                self.is_flushing = true;
+            self.gather(out, context);
+            let mut start = out.get(self.sent..).unwrap_or_default();
+            if start.is_empty() && self.piece.is_empty() && !self.is_held {
+                return match self.end {
+                    End::Whole => Poll::Ready(Ok(())),
+                    End::Cut => Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
+                    End::Open => Poll::Pending,
+                };
             }
-            // A connection that encrypts has taken it all and holds some of it back.
-            let polled = wire.poll_flush(context);
+            self.is_held = true;
+            let before = start.len() + self.piece.len();
+            let mut polled = wire.poll_send(&mut start, &mut self.piece, context);
+            self.was_taken |= start.len() + self.piece.len() < before;
+            self.sent = out.len() - start.len();
+            if let Poll::Ready(Ok(())) = polled {
+                polled = wire.poll_flush(context);
+            }
             if polled.is_pending() {
                 self.is_waiting = false;
             }
             ready!(polled)?;
-            self.is_flushing = false;
-            self.has_moved = true;
+            self.is_held = false;
             self.sent = 0;
             out.clear();
             if out.capacity() > KEPT {
@@ -201,7 +194,7 @@ impl<B: Body<Data = Bytes> + Unpin> Sending<B> {
     fn gather(&mut self, out: &mut Vec<u8>, context: &mut Context<'_>) {
         while self.end == End::Open
             && !self.is_waiting
-            && self.sent == 0
+            && !self.is_held
             && self.piece.is_empty()
             && out.len() < ENOUGH
         {

@@ -253,11 +253,10 @@ impl<T: Transport> Http1<'_, T> {
             if self.poll_gone(context).is_ready() {
                 return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
             }
-            if answer.has_moved() {
+            if answer.was_taken() || !answer.is_stalled() {
                 stalled_since = None;
             }
             if !answer.is_stalled() {
-                stalled_since = None;
                 return Poll::Pending;
             }
             let since = *stalled_since.get_or_insert_with(Instant::now);

@@ -27,8 +27,7 @@ pub(super) struct Reading<T> {
     pub(super) wire: Wire<T>,
     /// The current request's body.
     pub(super) decoder: Decoder,
-    /// What is still to be told to a client that waits before it sends its body; all of it is told
-    /// when it has left.
+    /// What is still to be told to a client that waits before it sends its body.
     promise: Option<&'static [u8]>,
     /// Whether the current request's body was asked for: whoever does has accounted for its length.
     is_asked_for: bool,
@@ -47,8 +46,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Reading<T> {
     /// A request's head was read; its body is next.
     pub(super) fn begin(&mut self, length: Length, waits: bool) {
         self.decoder = Decoder::new(length);
-        let is_awaited = waits && !self.decoder.is_done() && self.wire.received.is_empty();
-        self.promise = is_awaited.then_some(CONTINUE);
+        let is_due = waits && !self.decoder.is_done() && self.wire.received.is_empty();
+        self.promise = is_due.then_some(CONTINUE);
         self.is_asked_for = false;
     }
 
@@ -64,7 +63,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Reading<T> {
     /// The next piece of the body; `None`: it has ended.
     fn poll_piece(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, BodyError>> {
         if let Some(promise) = &mut self.promise {
-            ready!(self.wire.poll_send(promise, &mut Bytes::new(), context))?;
+            let polled = self.wire.poll_send(promise, &mut Bytes::new(), context);
+            ready!(polled)?;
             ready!(self.wire.poll_flush(context))?;
             self.promise = None;
         }

@@ -2,8 +2,10 @@
 //! one connection.
 //!
 //! Status, headers and body pass as they come; a stream passes each piece as it comes. Added are
-//! the request's id, how the caller stands with its quotas, and `A2A-Extensions` with the activated URI where the request was activated
-//! and the upstream named none; a redirect to the upstream itself leads to the endpoint. Must never read more of a body than its first bytes.
+//! the request's id, how the caller stands with its quotas, `A2A-Extensions` with the activated URI
+//! where the request was activated and the upstream named none, and `X-Accel-Buffering: no` on event
+//! streams that say nothing of it; a redirect to the upstream itself leads to the endpoint. Must
+//! never read more of a body than its first bytes.
 
 use http::StatusCode;
 
@@ -15,6 +17,9 @@ use crate::http1::{Answer, Fields, Known, Lines};
 use crate::protocol::{Activation, Outcome};
 use crate::state::Endpoint;
 use crate::upstream::{Reply, Upstream};
+
+/// What tells proxies whether to buffer an answer.
+const ACCEL: &[u8] = b"x-accel-buffering";
 
 /// A request that was forwarded and answered.
 pub(super) struct Passed<'s> {
@@ -71,6 +76,15 @@ pub(super) fn relay(passed: Passed<'_>, mut record: Box<Record>) -> Answer<Body>
         let uri = activation.contract().extension.value();
         lines.push(b"a2a-extensions", uri.as_bytes());
     }
+    let streams = is_of_type(&fields, b"text/event-stream");
+    if streams
+        && !fields
+            .iter()
+            .any(|field| field.name.eq_ignore_ascii_case(ACCEL))
+    {
+        // Proxies in front of us hold a stream's events back unless they are told.
+        lines.push(ACCEL, b"no");
+    }
     lines.push(b"x-request-id", record.request_id.as_bytes());
     if let Some(announced) = announced {
         announced.write(&mut lines);
@@ -90,10 +104,13 @@ pub(super) fn relay(passed: Passed<'_>, mut record: Box<Record>) -> Answer<Body>
 }
 
 fn is_plain_json(fields: &Fields) -> bool {
-    let json = b"application/json";
+    is_of_type(fields, b"application/json") && !fields.has(Known::ContentEncoding)
+}
+
+/// Whether the answer's media type begins like this.
+fn is_of_type(fields: &Fields, start: &[u8]) -> bool {
     let type_ = fields.first(Known::ContentType);
     type_
-        .and_then(|type_| type_.split_at_checked(json.len()))
-        .is_some_and(|(start, _)| start.eq_ignore_ascii_case(json))
-        && !fields.has(Known::ContentEncoding)
+        .and_then(|type_| type_.get(..start.len()))
+        .is_some_and(|type_| type_.eq_ignore_ascii_case(start))
 }

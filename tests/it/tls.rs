@@ -4,4 +4,5 @@ mod callers;
 mod clients;
 mod dealers;
 mod files;
+mod http2;
 mod rotation;

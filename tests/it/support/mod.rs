@@ -11,6 +11,7 @@ pub mod process;
 pub mod tls;
 pub mod upstream;
 pub mod wait;
+pub mod ways;
 
 pub use call::Post;
 pub use client::{Answer, Client};

@@ -59,6 +59,14 @@ impl Process {
         Self::spawn(command)
     }
 
+    /// The same with another binary, as one that was built for release.
+    pub fn start_binary(binary: &Path, file: &Path) -> Self {
+        let mut command = Command::new(binary);
+        command.env_clear().args(["run", "-c"]).arg(file);
+        command.stdin(Stdio::null());
+        Self::spawn(command)
+    }
+
     /// The same through a line of shell, in which `"$@"` is the command, and standard input is
     /// given.
     pub fn start_through(line: &str, stdin: Stdio, file: &Path) -> Self {
@@ -115,6 +123,35 @@ impl Process {
         let listener = address(&self.says("listening")["address"]);
         let admin = address(&self.says("admin socket")["admin"]);
         (listener, admin)
+    }
+
+    /// The addresses of these listeners and of the admin socket.
+    #[track_caller]
+    pub fn addresses_of<const N: usize>(
+        &mut self,
+        listeners: [&str; N],
+    ) -> ([SocketAddr; N], SocketAddr) {
+        let address = |value: &Value| value.as_str().unwrap().parse().unwrap();
+        let admin = address(&self.says("admin socket")["admin"]);
+        let lines = self.seen.iter().map(|line| serde_json::from_str(line));
+        let lines: Vec<Value> = lines.map(Result::unwrap_or_default).collect();
+        let of = |name| lines.iter().find(|line| line["listener"] == name);
+        let addresses = listeners.map(|name| address(&of(name).unwrap()["address"]));
+        (addresses, admin)
+    }
+
+    /// Memory in use, bytes.
+    pub fn memory(&self) -> usize {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kilobytes = line.unwrap().trim().strip_suffix(" kB").unwrap();
+        kilobytes.parse::<usize>().unwrap() * 1024
+    }
+
+    /// Open descriptors.
+    pub fn descriptors(&self) -> usize {
+        let all = std::fs::read_dir(format!("/proc/{}/fd", self.id()));
+        all.unwrap().count()
     }
 
     pub fn id(&self) -> u32 {

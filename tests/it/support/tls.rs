@@ -18,6 +18,7 @@ use rustls::{
     ClientConfig, ClientConnection, DigitallySignedStruct, ProtocolVersion, RootCertStore,
     ServerConfig, SignatureScheme, StreamOwned, SupportedProtocolVersion,
 };
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_rustls::TlsAcceptor;
 
 use super::call::{call, post};
@@ -371,9 +372,79 @@ pub struct Greeting {
     pub certificate: Option<CertificateDer<'static>>,
 }
 
+/// How TLS ends when the dealer behind it has closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// As it should.
+    Politely,
+    /// The connection closes without the message that ends a session.
+    Truncated,
+    /// A fatal alert is sent, then the connection closes.
+    Alerting,
+    /// Bytes that are no TLS are sent.
+    Garbling,
+}
+
+impl Ending {
+    async fn pass(
+        self,
+        mut stream: tokio_rustls::server::TlsStream<tokio::net::TcpStream>,
+        mut dealer: tokio::net::TcpStream,
+    ) {
+        if self == Self::Politely {
+            drop(tokio::io::copy_bidirectional(&mut stream, &mut dealer).await);
+            return;
+        }
+        let (mut asked, mut told) = ([0; 16 * 1024], [0; 16 * 1024]);
+        loop {
+            tokio::select! {
+                biased;
+                read = dealer.read(&mut told) => match read {
+                    Ok(count) if count > 0 => {
+                        stream.write_all(&told[..count]).await.unwrap();
+                        stream.flush().await.unwrap();
+                    }
+                    _ => break,
+                },
+                read = stream.read(&mut asked) => match read {
+                    Ok(count) if count > 0 => dealer.write_all(&asked[..count]).await.unwrap(),
+                    _ => return,
+                },
+            }
+        }
+        let (socket, session) = stream.get_mut();
+        let mut last = Vec::new();
+        match self {
+            Self::Politely | Self::Truncated => {}
+            Self::Alerting => {
+                // What it cannot decrypt makes it say so.
+                let _ = session
+                    .read_tls(&mut &b"\x17\x03\x03\x00\x20 thirty-two bytes of what is none"[..]);
+                assert!(session.process_new_packets().is_err());
+                session.write_tls(&mut last).unwrap();
+                assert!(!last.is_empty());
+            }
+            Self::Garbling => {
+                last.extend_from_slice(b"\x17\x03\x03\x00\x20 thirty-two bytes of what is none")
+            }
+        }
+        socket.write_all(&last).await.unwrap();
+        socket.shutdown().await.unwrap();
+    }
+}
+
 impl Front {
     /// In front of this address; with `clients`, a certificate of theirs is required.
     pub fn new(behind: SocketAddr, own: &Issued, clients: Option<&Authority>) -> Self {
+        Self::with(behind, own, clients, Ending::Politely)
+    }
+
+    /// The same with another way of ending.
+    pub fn ending(behind: SocketAddr, own: &Issued, ending: Ending) -> Self {
+        Self::with(behind, own, None, ending)
+    }
+
+    fn with(behind: SocketAddr, own: &Issued, clients: Option<&Authority>, ending: Ending) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()
@@ -391,7 +462,7 @@ impl Front {
                 let acceptor = TlsAcceptor::from(Arc::clone(&now.lock()));
                 let noted = Arc::clone(&noted);
                 tokio::spawn(async move {
-                    let Ok(mut stream) = acceptor.accept(socket).await else {
+                    let Ok(stream) = acceptor.accept(socket).await else {
                         return;
                     };
                     let connection = stream.get_ref().1;
@@ -401,8 +472,9 @@ impl Front {
                         protocol: connection.alpn_protocol().map(<[u8]>::to_vec),
                         certificate: chain.and_then(|it| it.first().cloned()),
                     });
-                    if let Ok(mut dealer) = tokio::net::TcpStream::connect(behind).await {
-                        drop(tokio::io::copy_bidirectional(&mut stream, &mut dealer).await);
+                    if let Ok(dealer) = tokio::net::TcpStream::connect(behind).await {
+                        dealer.set_nodelay(true).unwrap();
+                        ending.pass(stream, dealer).await;
                     }
                 });
             }
@@ -413,6 +485,14 @@ impl Front {
             seen,
             _runtime: runtime,
         }
+    }
+
+    /// Agrees to these protocols from now on; to none at all, where none is given.
+    pub fn agree_to(&self, protocols: &[&str]) {
+        let mut config = self.config.lock();
+        let mut next = (**config).clone();
+        next.alpn_protocols = protocols.iter().map(|it| it.as_bytes().to_vec()).collect();
+        *config = Arc::new(next);
     }
 
     fn config(own: &Issued, clients: Option<&Authority>) -> Arc<ServerConfig> {

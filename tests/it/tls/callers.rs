@@ -7,6 +7,7 @@ use std::time::Duration;
 use rustls::version::{TLS12, TLS13};
 
 use crate::support::call::{call, post};
+use crate::support::frames;
 use crate::support::gateway::dealer;
 use crate::support::tls::{Place, Speaker, secured};
 use crate::support::wait::stays;
@@ -148,6 +149,24 @@ fn protocols_are_negotiated() {
         let speaker = speaker.offering(offered);
         speaker.try_connect(gateway.address(), "gw.example")
     };
+    for offered in [&["h2", "http/1.1"] as &[&str], &["http/1.1", "h2"], &["h2"]] {
+        let mut client = connect(offered).unwrap();
+        assert_eq!(client.protocol().unwrap(), b"h2", "{offered:?}");
+        // And that is what is spoken: the gateway's settings come first.
+        client
+            .send(frames::PREFACE)
+            .send([0, 0, 0, 4, 0, 0, 0, 0, 0]);
+        let mut first = [0; 4];
+        client.stream().read_exact(&mut first).unwrap();
+        assert_eq!(first[3], frames::SETTINGS);
+        // Nothing else is.
+        let mut client = connect(offered).unwrap();
+        client.send(post(call("1")));
+        let mut told = Vec::new();
+        let _ = client.stream().read_to_end(&mut told);
+        assert!(!told.starts_with(b"HTTP/1.1"), "{offered:?}");
+    }
+    assert_eq!(upstream.count(), 0);
     for (offered, chosen) in [
         (&["http/1.1"] as &[&str], Some(b"http/1.1".to_vec())),
         (&["spdy/3", "http/1.1"], Some(b"http/1.1".to_vec())),
@@ -156,6 +175,9 @@ fn protocols_are_negotiated() {
         let mut client = connect(offered).unwrap();
         assert_eq!(client.protocol(), chosen, "{offered:?}");
         assert_eq!(client.ask(post(call("1"))).status, 200);
+        // Whoever has not agreed to HTTP/2 is not served it.
+        let mut client = connect(offered).unwrap();
+        assert_eq!(client.ask(frames::PREFACE).status, 505, "{offered:?}");
     }
     assert!(connect(&["spdy/3"]).is_err());
     wait_until("counted", || failures(&gateway, "protocol") == 1.0);

@@ -4,7 +4,7 @@ use crate::support::call::{call, lead};
 use crate::support::gateway::dealer_at;
 use crate::support::tls::{Authority, Front, Issued, Place, put};
 use crate::support::wait::stays;
-use crate::support::{Gateway, PATIENCE, Upstream, Watch, wait_until};
+use crate::support::{Gateway, Nobody, PATIENCE, Peer, Upstream, Watch, wait_until};
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -235,6 +235,49 @@ fn the_handshake_is_part_of_the_connect_timeout() {
     );
     assert!(watch.elapsed() < PATIENCE / 2);
     assert_eq!(told(&gateway).0, "upstream_timeout");
+}
+
+#[test]
+fn a_handshake_that_comes_to_nothing_has_sent_nothing() {
+    let place = Place::new();
+    put(
+        &place.directory.path().join("ca.pem"),
+        &place.authority.pem(),
+    );
+    let nobody = Nobody::new();
+    let closing = Upstream::scripted(Peer::close);
+    let resetting = Upstream::scripted(Peer::reset);
+    let garbling = Upstream::scripted(|mut peer| {
+        let _ = peer.try_send("HTTP/1.1 400 Bad Request\r\n\r\n");
+        peer.is_closed_within(PATIENCE);
+    });
+    // A fatal alert: handshake_failure.
+    let alerting = Upstream::scripted(|mut peer| {
+        let _ = peer.try_send(b"\x15\x03\x03\x00\x02\x02\x28");
+        peer.is_closed_within(PATIENCE);
+    });
+    for address in [
+        nobody.address,
+        closing.address,
+        resetting.address,
+        garbling.address,
+        alerting.address,
+    ] {
+        for http2 in [false, true] {
+            let keys = format!("{}\nhttp2 = {http2}", trusting(&place, "ca.pem"));
+            let gateway = Gateway::start(&secure_dealer(address, &keys));
+            let answer = gateway.post(lead("\"req_001\"", None));
+            assert_eq!((answer.status, answer.code()), (502, -32603));
+            assert_eq!(answer.id(), "\"req_001\"");
+            let value = &answer.json()["error"]["data"][1]["value"];
+            assert_eq!(value["retryable"], true, "{}", answer.text());
+            assert_eq!(told(&gateway).0, "upstream_unreachable");
+        }
+    }
+    // One attempt each.
+    for dealer in [closing, resetting, garbling, alerting] {
+        assert_eq!(dealer.connections(), 2);
+    }
 }
 
 #[test]
