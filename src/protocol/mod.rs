@@ -28,7 +28,7 @@ pub mod wording;
 
 pub use card::CARDS;
 pub use contract::{Absence, Contract, Dialect, Violations};
-pub use dialect::{Answer, Stamp, render};
+pub use dialect::{Answer, ErrorText, Stamp, render};
 pub use envelope::{Envelope, Id, Unreadable, peek};
 pub use extension::ExtensionUri;
 pub use headers::Supplied;

@@ -16,6 +16,7 @@
 //! | `fault` | what a failure becomes |
 //! | `body` | the bodies of answers, and when a request has ended |
 //! | `request_id` | under which id a request is known |
+//! | `repeated` | whether an error was spelled before |
 //! | `record` | what is counted and logged of a request |
 //! | `worker` | what a thread shares among its requests |
 //!
@@ -32,6 +33,7 @@ mod intake;
 mod location;
 mod probe;
 mod record;
+mod repeated;
 mod reply;
 mod request_id;
 mod respond;

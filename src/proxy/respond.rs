@@ -5,6 +5,8 @@
 //! that it is plain HTTP. An answer given before the body was read closes the connection, because
 //! what follows on it could be taken for another request; over HTTP/2 it ends the stream alone.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::StatusCode;
 
@@ -13,7 +15,8 @@ use super::record::{Made, Record};
 use super::strict::Unfit;
 use crate::http1::{Answer, Lines};
 use crate::protocol::refusal::Media;
-use crate::protocol::{Contract, HttpStatus, Id, Outcome, Refusal, Stamp, render};
+use crate::protocol::{Id, Outcome, Refusal, Stamp};
+use crate::state::Endpoint;
 
 /// Why a request did not go through, with what its answer needs.
 #[derive(Debug)]
@@ -128,8 +131,7 @@ pub(super) fn respond(stop: Stop, mut record: Box<Record>) -> Answer<Body> {
         Stop::Refused(refused) => match record.endpoint().cloned() {
             Some(endpoint) => {
                 record.selected(refused.pin);
-                let contract = &endpoint.pin(refused.pin).contract;
-                refuse(refused, contract, endpoint.http_status, record)
+                refuse(refused, &endpoint, record)
             }
             // A refusal is only ever made at an endpoint.
             None => plain(
@@ -142,26 +144,29 @@ pub(super) fn respond(stop: Stop, mut record: Box<Record>) -> Answer<Body> {
     }
 }
 
-fn refuse(
-    refused: Refused,
-    contract: &Contract,
-    http_status: HttpStatus,
-    mut record: Box<Record>,
-) -> Answer<Body> {
-    let worker = record.worker();
-    let error_id = worker.identifier();
-    let mut buffer = [0; uuid::fmt::Hyphenated::LENGTH];
-    let stamp = Stamp {
-        error_id: error_id.hyphenated().encode_lower(&mut buffer),
-        created_at: &worker.spell(worker.now()),
-    };
-    let Refused { refusal, id, .. } = &refused;
+fn refuse(refused: Refused, endpoint: &Arc<Endpoint>, mut record: Box<Record>) -> Answer<Body> {
+    let Refused {
+        refusal, id, pin, ..
+    } = &refused;
     let id = id.as_deref().map_or(Id::NULL, Id::of_text);
-    let answer = render(refusal, contract, id, stamp);
-    let status = http_status.choose(refusal.kind(), refusal.mapped_status());
+    let worker = record.worker();
+    let mut error_id = None;
+    let known = worker.repeated.answer(refusal, endpoint, *pin, id);
+    let answer = known.unwrap_or_else(|| {
+        let drawn = error_id.insert(worker.identifier());
+        let mut buffer = [0; uuid::fmt::Hyphenated::LENGTH];
+        let stamp = Stamp {
+            error_id: drawn.hyphenated().encode_lower(&mut buffer),
+            created_at: &worker.spell(worker.now()),
+        };
+        worker.repeated.spell(refusal, endpoint, *pin, id, stamp)
+    });
+    let status = endpoint
+        .http_status
+        .choose(refusal.kind(), refusal.mapped_status());
     record.made(Made {
         code: answer.code,
-        error_id: answer.is_stamped.then_some(error_id),
+        error_id: error_id.filter(|_| answer.is_stamped),
         retry_after_ms: refusal.retry_after_ms(),
         quota: refused.quota,
     });

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use super::intake::Budget;
+use super::repeated::Repeated;
 use crate::observe::{EndpointMeters, Pen, Rfc3339, Timestamp, WallClock};
 use crate::state::live::View;
 use crate::state::{Live, Readiness, Shared, Snapshot};
@@ -28,6 +29,8 @@ pub struct Worker {
     pub nowhere: EndpointMeters,
     pub(super) pen: Pen,
     pub(super) readiness: Arc<Readiness>,
+    /// The last error that was spelled.
+    pub(super) repeated: Repeated,
     wall: Arc<dyn WallClock>,
     view: RefCell<View>,
     random: RefCell<fastrand::Rng>,
@@ -63,6 +66,7 @@ impl Worker {
             pen: parts.pen,
             wall: parts.wall,
             readiness: parts.readiness,
+            repeated: Repeated::default(),
             view: RefCell::new(parts.live.view()),
             random: RefCell::new(fastrand::Rng::new()),
             spelled: RefCell::default(),

@@ -232,6 +232,37 @@ fn a2a_errors_are_the_same_in_each_dialect() {
 }
 
 #[test]
+fn the_same_mistake_again_and_another_in_between() {
+    let upstream = Upstream::recording();
+    // One worker: what it remembers of its last refusal must not leak into the next.
+    let gateway = Gateway::start(&format!(
+        "{DRAFT}{}\n[endpoint.other]\npath = \"/draft\"\nupstream = \"lakeside\"\n\
+         contract = \"draft\"\na2a_version = \"1.1\"\n",
+        dealer(&upstream),
+    ));
+    let ask = |path: &str, id: &str, version: &str| {
+        let post = Post::to(path).field("A2A-Version", version);
+        let answer = gateway.ask(post.body(call(id)).bytes());
+        let value: Value = serde_json::from_slice(&answer.body).unwrap();
+        assert_eq!(value["id"], serde_json::from_str::<Value>(id).unwrap());
+        value["error"].clone()
+    };
+    let first = ask("/a2a", "1", "0.9");
+    let other_version = ask("/a2a", "\"two\"", "0.8");
+    let other_contract = ask("/draft", "3", "0.9");
+    assert_eq!(first["code"], -32009);
+    assert_ne!(first, other_version);
+    for _ in 0..3 {
+        assert_eq!(ask("/a2a", "null", "0.9"), first);
+        assert_eq!(ask("/a2a", "4", "0.9"), first);
+        assert_eq!(ask("/a2a", "5", "0.8"), other_version);
+        assert_eq!(ask("/draft", "\"6\"", "0.9"), other_contract);
+        assert_eq!(ask("/draft", "7", "0.9"), other_contract);
+    }
+    assert_eq!(upstream.count(), 0);
+}
+
+#[test]
 fn an_absent_version_where_nothing_is_inferred() {
     let upstream = Upstream::recording();
     let gateway = Gateway::start(&dealer_with(&upstream, "", "absent = \"refuse\""));

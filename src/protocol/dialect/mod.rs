@@ -54,28 +54,62 @@ pub struct Answer {
     pub is_stamped: bool,
 }
 
+/// What a refusal is in a contract's dialect, whoever asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ErrorText {
+    /// The JSON text of the error object.
+    json: Vec<u8>,
+    code: i32,
+    /// Whether it carries the stamp: then it is good for one answer only.
+    pub is_stamped: bool,
+}
+
+impl ErrorText {
+    /// Spells a refusal in the contract's dialect.
+    #[must_use]
+    pub fn of(refusal: &Refusal, contract: &Contract, stamp: Stamp<'_>) -> Self {
+        let message = refusal.message();
+        let spelled = spell(refusal, contract, &message, stamp);
+        let error = ErrorObject {
+            code: spelled.code,
+            message: &message,
+            data: spelled.data,
+        };
+        let mut json = Vec::with_capacity(512);
+        // Plain structs of strings and numbers written to memory cannot fail to serialize.
+        let _ = serde_json::to_writer(&mut json, &error);
+        Self {
+            json,
+            code: spelled.code,
+            is_stamped: spelled.is_stamped,
+        }
+    }
+
+    /// The answer to the caller's id.
+    #[must_use]
+    pub fn answer(&self, id: Id<'_>) -> Answer {
+        const START: &[u8] = br#"{"jsonrpc":"2.0","id":"#;
+        const MIDDLE: &[u8] = br#","error":"#;
+        let id = id.as_str().as_bytes();
+        let length = START.len() + id.len() + MIDDLE.len() + self.json.len() + 1;
+        let mut body = Vec::with_capacity(length);
+        body.extend_from_slice(START);
+        body.extend_from_slice(id);
+        body.extend_from_slice(MIDDLE);
+        body.extend_from_slice(&self.json);
+        body.push(b'}');
+        Answer {
+            body,
+            code: self.code,
+            is_stamped: self.is_stamped,
+        }
+    }
+}
+
 /// Spells a refusal for the caller's id in the contract's dialect.
 #[must_use]
 pub fn render(refusal: &Refusal, contract: &Contract, id: Id<'_>, stamp: Stamp<'_>) -> Answer {
-    let message = refusal.message();
-    let spelled = spell(refusal, contract, &message, stamp);
-    let mut body = Vec::with_capacity(512);
-    body.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
-    body.extend_from_slice(id.as_str().as_bytes());
-    body.extend_from_slice(br#","error":"#);
-    let error = ErrorObject {
-        code: spelled.code,
-        message: &message,
-        data: spelled.data,
-    };
-    // Plain structs of strings and numbers written to memory cannot fail to serialize.
-    let _ = serde_json::to_writer(&mut body, &error);
-    body.push(b'}');
-    Answer {
-        body,
-        code: spelled.code,
-        is_stamped: spelled.is_stamped,
-    }
+    ErrorText::of(refusal, contract, stamp).answer(id)
 }
 
 #[derive(Serialize)]
