@@ -4,7 +4,7 @@
 //! comes first is read on the stack and kept in memory of its size; only a message that is known to be longer
 //! gets room in advance. Must never know what the bytes mean.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::io;
 use std::mem::MaybeUninit;
 use std::pin::{Pin, pin};
@@ -12,6 +12,7 @@ use std::task::{Context, Poll, Waker, ready};
 
 use bytes::{Buf, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
+use tokio::task::unconstrained;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 /// How much is read without room in advance, in bytes.
@@ -112,10 +113,13 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Wire<T> {
     /// Whether the other side has neither sent anything nor gone, as far as the system has told:
     /// asks nothing of it while nothing has happened.
     pub fn is_quiet(&mut self) -> bool {
-        self.received.is_empty()
-            && self
-                .poll_receive(&mut Context::from_waker(Waker::noop()))
-                .is_pending()
+        if !self.received.is_empty() {
+            return false;
+        }
+        // A task that has done much is told to wait although there is something to read.
+        let mut nobody = Context::from_waker(Waker::noop());
+        let receive = poll_fn(|context| self.poll_receive(context));
+        pin!(unconstrained(receive)).poll(&mut nobody).is_pending()
     }
 
     /// Sends these two pieces, the first before the second, and takes what was sent away from them.
@@ -182,7 +186,9 @@ impl Timer {
             timer.as_mut().reset(due);
         }
         loop {
-            ready!(timer.as_mut().poll(context));
+            // A task that has done much is told to wait although the time is over: who always has
+            // something for it would never be late.
+            ready!(pin!(unconstrained(timer.as_mut())).poll(context));
             if timer.deadline() >= due {
                 return Poll::Ready(());
             }
@@ -195,7 +201,6 @@ impl Timer {
 mod tests {
     use super::*;
     use bytes::Bytes;
-    use std::future::poll_fn;
     use std::time::Duration;
     use tokio::io::{AsyncWriteExt, duplex};
 
@@ -262,5 +267,36 @@ mod tests {
             poll_fn(|context| timer.poll(due, context)).await;
             assert_eq!(Instant::now(), due);
         }
+    }
+
+    /// Within one turn of a task: takes all that it may do in it, then calls this.
+    async fn exhausted<R>(look: impl FnOnce(&mut Context<'_>) -> R) -> R {
+        let mut look = Some(look);
+        poll_fn(|context| {
+            while pin!(tokio::task::consume_budget()).poll(context).is_ready() {}
+            Poll::Ready(look.take().map(|look| look(context)).unwrap())
+        })
+        .await
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_task_that_has_done_much_is_not_told_lies() {
+        let (mut client, server) = duplex(64);
+        let mut wire = Wire::new(server);
+        client.write_all(b"x").await.unwrap();
+        assert!(!exhausted(|_| wire.is_quiet()).await);
+        let mut timer = Timer::default();
+        let due = Instant::now() + Duration::from_secs(1);
+        assert!(
+            exhausted(|context| timer.poll(due, context))
+                .await
+                .is_pending()
+        );
+        tokio::time::advance(Duration::from_secs(2)).await;
+        assert!(
+            exhausted(|context| timer.poll(due, context))
+                .await
+                .is_ready()
+        );
     }
 }

@@ -12,6 +12,7 @@ mod answer;
 mod config;
 mod envelope;
 mod headers;
+mod http1;
 mod judge_render;
 mod lines;
 mod query;
@@ -19,6 +20,7 @@ mod query;
 pub use config::{ENVIRONMENT, config};
 pub use envelope::envelope;
 pub use headers::headers;
+pub use http1::{Ended, chunks, http1};
 pub use judge_render::{judge_render, outcomes};
 pub use query::query;
 
@@ -26,10 +28,11 @@ pub use query::query;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target.
-pub const TARGETS: [Target; 5] = [
+pub const TARGETS: [Target; 6] = [
     ("envelope", envelope),
     ("headers", headers),
     ("judge_render", judge_render),
     ("query", query),
     ("config", config),
+    ("http1", http1),
 ];

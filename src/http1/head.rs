@@ -18,7 +18,10 @@ use super::fields::{Fields, Known, Line};
 const MOST_LINES: usize = 1000;
 
 /// So many lines are read without memory of their own.
-const USUAL_LINES: usize = 100;
+const USUAL_LINES: usize = 256;
+
+/// The most options on all `Connection` lines together: each is compared with each line.
+const MOST_OPTIONS: usize = 64;
 
 /// What a head may use up.
 #[derive(Clone, Copy, Debug)]
@@ -182,7 +185,7 @@ pub fn read_request(
     let method = Method::from_bytes(method.as_bytes()).map_err(|_| BadHead::Malformed)?;
     let base = received.as_ptr() as usize;
     let target = place(target.as_bytes(), base);
-    let (lines, framing, closes) = fields(parsed.headers, base);
+    let (lines, framing, closes) = fields(parsed.headers, base)?;
 
     let head = received.split_to(length).freeze();
     let target = head.slice(target);
@@ -222,7 +225,7 @@ pub fn read_response(
     };
     let status = StatusCode::from_u16(code).map_err(|_| BadHead::Malformed)?;
     let base = received.as_ptr() as usize;
-    let (lines, framing, closes) = fields(parsed.headers, base);
+    let (lines, framing, closes) = fields(parsed.headers, base)?;
 
     let head = received.split_to(length).freeze();
     Ok(Some(ResponseHead {
@@ -232,6 +235,18 @@ pub fn read_response(
         fields: Fields::of(head, lines),
         framing,
     }))
+}
+
+/// Whether an empty line came, so that a head may be complete, in bytes of which the first `seen`
+/// were looked through before. Any line end counts, as it does where heads are read.
+#[must_use]
+pub fn ends_head(received: &[u8], seen: usize) -> bool {
+    // A line end that came before may be followed by the empty line only now.
+    let new = received.get(seen.saturating_sub(2)..).unwrap_or_default();
+    memchr::memchr_iter(b'\n', new).any(|at| {
+        let after = new.get(at + 1..).unwrap_or_default();
+        matches!(after, [b'\n', ..] | [b'\r', b'\n', ..])
+    })
 }
 
 /// Before a request line, empty lines do not count (RFC 9112 section 2.2).
@@ -291,7 +306,11 @@ fn names_a_version(received: &[u8]) -> bool {
 
 /// The fields of a head that `httparse` read, and what they say of the body. `base` is where the
 /// head begins.
-fn fields(parsed: &[httparse::Header<'_>], base: usize) -> (Vec<Line>, Framing, Option<bool>) {
+fn fields(
+    parsed: &[httparse::Header<'_>],
+    base: usize,
+) -> Result<(Vec<Line>, Framing, Option<bool>), BadHead> {
+    let mut options = 0;
     let mut lines = Vec::with_capacity(parsed.len());
     let mut framing = Framing::default();
     let mut closes = None;
@@ -304,6 +323,7 @@ fn fields(parsed: &[httparse::Header<'_>], base: usize) -> (Vec<Line>, Framing, 
             framing.encodings = framing.encodings.saturating_add(1);
             framing.is_chunked = line.value.eq_ignore_ascii_case(b"chunked");
         } else if known == Known::Connection {
+            options += memchr::memchr_iter(b',', line.value).count() + 1;
             closes = said_of_connection(line.value, closes);
         }
         let name = place(line.name.as_bytes(), base);
@@ -314,7 +334,10 @@ fn fields(parsed: &[httparse::Header<'_>], base: usize) -> (Vec<Line>, Framing, 
         };
         lines.push(Line::new(known, name, value));
     }
-    (lines, framing, closes)
+    if options > MOST_OPTIONS {
+        return Err(BadHead::TooLarge);
+    }
+    Ok((lines, framing, closes))
 }
 
 /// Where bytes of a head stand in it.

@@ -13,6 +13,8 @@ mod write;
 
 pub use body::{Decoder, Length, Malformed};
 pub use fields::{Field, Fields, Known};
-pub use head::{BadHead, Framing, Limits, RequestHead, ResponseHead, read_request, read_response};
+pub use head::{
+    BadHead, Framing, Limits, RequestHead, ResponseHead, ends_head, read_request, read_response,
+};
 pub use lines::{Answer, Lines};
 pub use write::{chunk_end, chunk_start, digits, request_line, status_line};

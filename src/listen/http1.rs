@@ -24,7 +24,7 @@ use super::drain::Stage;
 use super::request_body::{Reading, RequestBody};
 use super::serve::{Handler, Limits, Transport};
 use super::served::Ticket;
-use crate::http1::{self, BadHead, Fields, Known, Length, RequestHead, read_request};
+use crate::http1::{self, BadHead, Fields, Known, Length, RequestHead, ends_head, read_request};
 use crate::state::connection::{Connection, Phase};
 use crate::wire::Timer;
 
@@ -126,26 +126,27 @@ impl<T: Transport> Http1<'_, T> {
             bytes: self.limits.header_bytes,
             lines: self.limits.header_count,
         };
-        // A head that drips in is looked at again only when it has doubled.
-        let mut enough = 0;
+        // A head that drips in is read again only when it may be complete, has doubled, or is too long;
+        // what was looked through for its end is not looked through again.
+        let (mut enough, mut seen) = (0, 0);
         poll_fn(|context| {
             loop {
                 let reading = &mut *self.reading.borrow_mut();
                 let received = &mut reading.wire.received;
                 if received.is_empty() {
-                    enough = 0;
+                    (enough, seen) = (0, 0);
                 } else {
                     if self.connection.phase() == Phase::Idle {
                         self.connection.enter(Phase::Head, Instant::now());
                     }
-                    let is_whole = enough == 0 || ends_head(received);
-                    if is_whole || received.len() >= enough {
+                    if received.len() >= enough || ends_head(received, seen) {
                         match read_request(received, limits) {
                             Ok(Some(head)) => return Poll::Ready(Ok(Some(head))),
-                            Ok(None) => enough = 2 * received.len(),
+                            Ok(None) => enough = limits.bytes.min(2 * received.len()),
                             Err(bad) => return Poll::Ready(Err(Unread::Bad(bad))),
                         }
                     }
+                    seen = received.len();
                 }
                 match reading.wire.poll_receive(context) {
                     Poll::Ready(Ok(0)) if reading.wire.received.is_empty() => {
@@ -348,9 +349,4 @@ pub(super) struct Asked {
 fn expects_continue(fields: &Fields) -> bool {
     let mut lines = fields.all(Known::Expect);
     lines.any(|line| line.eq_ignore_ascii_case(b"100-continue"))
-}
-
-/// Whether an empty line came: a head may be complete.
-fn ends_head(received: &[u8]) -> bool {
-    memchr::memmem::find(received, b"\r\n\r\n").is_some()
 }

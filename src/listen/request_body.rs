@@ -77,6 +77,10 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Reading<T> {
         loop {
             if self.missing().is_none() {
                 if let Some(piece) = self.decoder.next(&mut self.wire.received)? {
+                    if self.decoder.is_done() {
+                        // While its request is served, a connection holds no room.
+                        self.wire.expect(0);
+                    }
                     return Poll::Ready(Ok(Some(piece)));
                 }
                 if self.decoder.is_done() {
@@ -127,5 +131,51 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Body for RequestBody<T> {
     fn size_hint(&self) -> SizeHint {
         let left = self.0.borrow().decoder.left();
         left.map_or_else(SizeHint::default, SizeHint::with_exact)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, BufWriter, duplex};
+
+    use super::*;
+
+    async fn piece<T: AsyncRead + AsyncWrite + Unpin>(reading: &mut Reading<T>) -> Option<Bytes> {
+        poll_fn(|context| reading.poll_piece(context))
+            .await
+            .unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_connection_whose_request_is_served_holds_no_room() {
+        let (mut client, server) = duplex(1 << 20);
+        let mut reading = Reading::new(server);
+        for length in [1000, 100_000] {
+            reading.begin(Length::Exact(length as u64), false);
+            client.write_all(&vec![b'x'; length]).await.unwrap();
+            assert_eq!(piece(&mut reading).await.unwrap().len(), length);
+            let mut nobody = Context::from_waker(std::task::Waker::noop());
+            assert!(reading.wire.poll_receive(&mut nobody).is_pending());
+            assert_eq!(reading.wire.received.capacity(), 0);
+        }
+    }
+
+    #[tokio::test]
+    async fn who_waits_for_a_word_gets_all_of_it() {
+        // What is written may be held back, and leaves in small pieces.
+        let (mut client, server) = duplex(3);
+        let mut reading = Reading::new(BufWriter::new(server));
+        reading.begin(Length::Exact(1), true);
+        let told = async {
+            let mut told = [0; CONTINUE.len()];
+            client.read_exact(&mut told).await.unwrap();
+            client.write_all(b"x").await.unwrap();
+            told
+        };
+        let (came, told) = tokio::join!(piece(&mut reading), told);
+        assert_eq!(came.unwrap(), "x");
+        assert_eq!(told, CONTINUE);
     }
 }

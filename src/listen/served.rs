@@ -135,13 +135,11 @@ impl Ticket {
     /// Wakes this task when the stage moves, from now on.
     pub(super) fn watch(&self, waker: &Waker) {
         let mut wakers = self.served.wakers.borrow_mut();
-        let slot = match (self.slot.get(), wakers.free.pop()) {
-            (Some(slot), _) | (None, Some(slot)) => slot,
-            (None, None) => {
-                wakers.slots.push(None);
-                wakers.slots.len() - 1
-            }
-        };
+        let slot = self.slot.get().or_else(|| wakers.free.pop());
+        let slot = slot.unwrap_or_else(|| {
+            wakers.slots.push(None);
+            wakers.slots.len() - 1
+        });
         if let Some(place) = wakers.slots.get_mut(slot) {
             *place = Some(waker.clone());
         }
@@ -160,5 +158,28 @@ impl Drop for Ticket {
         }
         self.served.count.set(self.served.count.get() - 1);
         self.served.ended.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_that_come_and_go_leave_nothing_behind() {
+        let served = Rc::new(Served::default());
+        let waker = Waker::noop();
+        for _ in 0..100 {
+            let tickets: Vec<_> = (0..4).map(|_| served.enter()).collect();
+            for ticket in &tickets {
+                // Whatever serves a connection says anew whom to wake.
+                ticket.watch(waker);
+                ticket.watch(waker);
+            }
+            assert_eq!(served.count.get(), 4);
+        }
+        assert_eq!(served.count.get(), 0);
+        let wakers = served.wakers.borrow();
+        assert_eq!((wakers.slots.len(), wakers.free.len()), (4, 4));
     }
 }

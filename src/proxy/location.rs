@@ -34,10 +34,15 @@ pub(super) fn translate(
         None if uri.authority().is_some() => uri.path().to_owned(),
         None => return None,
     };
-    let path = if path.is_empty() { "/" } else { &path };
+    let start = match path.as_bytes() {
+        [] => "/",
+        // Two slashes would begin another authority (RFC 3986 section 4.2).
+        [b'/', b'/', ..] => "/.",
+        _ => "",
+    };
     Some(match uri.query() {
-        Some(query) => format!("{path}?{query}"),
-        None => path.to_owned(),
+        Some(query) => format!("{start}{path}?{query}"),
+        None => format!("{start}{path}"),
     })
 }
 
@@ -93,6 +98,20 @@ mod tests {
             ("http://127.0.0.1:9001/a2a", "/a2a", "/", Some("/")),
             ("/a2a/", "/a2a", "/b", Some("/b/")),
             ("/x", "", "/b", Some("/b/x")),
+            // A path that begins with two slashes would lead to another host.
+            (
+                "http://127.0.0.1:9001//evil.example/",
+                "",
+                "/",
+                Some("/.//evil.example/"),
+            ),
+            (
+                "http://127.0.0.1:9001//evil.example",
+                "/a2a",
+                "/b",
+                Some("/.//evil.example"),
+            ),
+            ("/a2a//evil.example", "/a2a", "/", Some("/.//evil.example")),
             // Outside of the upstream's path: at least the address stays inside.
             ("http://127.0.0.1:9001/login", "/a2a", "/b", Some("/login")),
             (

@@ -1,8 +1,8 @@
 //! Decides one exchange over HTTP/1.1: a request out, a response head back, its body as it comes.
 //!
 //! The connection is read and written inside the request's own future: there is no task and no
-//! channel between a request and its bytes. An answer that comes before the request is out is taken,
-//! and ends the connection. A body that is cut ends in an error, never in a clean end. Must never
+//! channel between a request and its bytes. An answer that comes before the request is out is taken
+//! while the rest of the request still goes out, and ends the connection. A body that is cut ends in an error, never in a clean end. Must never
 //! leave a connection to the next request on which a byte is owed or unasked for.
 
 use std::future::poll_fn;
@@ -21,7 +21,7 @@ use super::fault::{Cause, Fault};
 use super::pool::Held;
 use super::stream::Stream;
 use crate::http1::{
-    Decoder, Length, Limits, Lines, ResponseHead, digits, read_response, request_line,
+    Decoder, Length, Limits, Lines, ResponseHead, digits, ends_head, read_response, request_line,
 };
 use crate::wire::{Timer, Wire};
 
@@ -61,6 +61,10 @@ pub(super) struct Http1 {
     out: Vec<u8>,
     /// How much of that was sent.
     sent: usize,
+    /// The rest of a large body.
+    rest: Bytes,
+    /// How far the request is.
+    progress: Progress,
     timer: Timer,
 }
 
@@ -84,6 +88,8 @@ impl Http1 {
             wire: Wire::new(stream),
             out: Vec::new(),
             sent: 0,
+            rest: Bytes::new(),
+            progress: Progress::Sent,
             timer: Timer::default(),
         }
     }
@@ -99,37 +105,33 @@ impl Http1 {
         request: Request<'_>,
         due: Instant,
     ) -> Result<Answer, Sending> {
-        let mut rest = self.write_down(request);
-        let body = rest.len();
-        let mut sending = Progress::Sending;
-        let mut interim = 0;
+        self.write_down(request);
+        let body = self.rest.len();
+        let mut awaited = Awaited::default();
         let head = poll_fn(|context| {
-            if sending == Progress::Sending {
-                sending = match self.poll_request(&mut rest, context) {
-                    Poll::Ready(Ok(())) => Progress::Sent,
-                    Poll::Pending => Progress::Sending,
-                    Poll::Ready(Err(_)) if self.sent == 0 && rest.len() == body => {
-                        return Poll::Ready(Err(Sending::NothingWritten));
-                    }
-                    // A dealer may have answered without reading on: that answer counts.
-                    Poll::Ready(Err(_)) => Progress::Cut,
-                };
+            if self.progress == Progress::Sending
+                && self.poll_request(context).is_err()
+                && self.sent == 0
+                && self.rest.len() == body
+                && self.wire.stream().tells_what_left()
+            {
+                return Poll::Ready(Err(Sending::NothingWritten));
             }
-            if let Poll::Ready(head) = self.poll_head(&mut interim, context) {
+            if let Poll::Ready(head) = self.poll_head(&mut awaited, context) {
                 return Poll::Ready(head.map_err(Sending::Failed));
             }
             let late = Sending::Failed(Fault::sent(Cause::ResponseTimeout));
             self.timer.poll(due, context).map(|()| Err(late))
         })
         .await?;
-        self.answer(head, request.method, sending == Progress::Sent)
-            .map_err(Sending::Failed)
+        self.answer(head, request.method).map_err(Sending::Failed)
     }
 
-    /// Writes the head down, with a small body behind it. What is left of the body is returned.
-    fn write_down(&mut self, request: Request<'_>) -> Bytes {
+    /// Writes the head down, with a small body behind it.
+    fn write_down(&mut self, request: Request<'_>) {
         self.out.clear();
         self.sent = 0;
+        self.progress = Progress::Sending;
         let out = &mut self.out;
         out.reserve(request.lines.as_bytes().len() + request.target.len() + 64);
         request_line(out, request.method, request.target);
@@ -143,49 +145,69 @@ impl Http1 {
         out.extend_from_slice(b"\r\n");
         if body.len() <= SMALL {
             out.extend_from_slice(body);
-            Bytes::new()
         } else {
-            body.clone()
+            self.rest = body.clone();
         }
     }
 
-    fn poll_request(
-        &mut self,
-        rest: &mut Bytes,
-        context: &mut Context<'_>,
-    ) -> Poll<io::Result<()>> {
+    /// Sends more of the request.
+    ///
+    /// # Errors
+    /// The upstream takes no more of it. It may have answered without reading on: that answer counts.
+    fn poll_request(&mut self, context: &mut Context<'_>) -> io::Result<()> {
         let mut start = self.out.get(self.sent..).unwrap_or_default();
-        let polled = self.wire.poll_send(&mut start, rest, context);
+        let polled = self.wire.poll_send(&mut start, &mut self.rest, context);
         self.sent = self.out.len() - start.len();
-        ready!(polled)?;
-        self.wire.poll_flush(context)
+        let sent = match polled {
+            Poll::Ready(Ok(())) => self.wire.poll_flush(context),
+            Poll::Ready(Err(_)) | Poll::Pending => polled,
+        };
+        let Poll::Ready(sent) = sent else {
+            return Ok(());
+        };
+        self.progress = match sent {
+            Ok(()) => Progress::Sent,
+            Err(_) => Progress::Cut,
+        };
+        if sent.is_ok() {
+            // Nothing of the body is held any longer than it is needed.
+            self.rest = Bytes::new();
+        }
+        sent
     }
 
     /// Receives until a final head is complete; interim ones are dropped.
     fn poll_head(
         &mut self,
-        interim: &mut usize,
+        awaited: &mut Awaited,
         context: &mut Context<'_>,
     ) -> Poll<Result<ResponseHead, Fault>> {
         loop {
-            if !self.wire.received.is_empty() {
+            let received = self.wire.received.len();
+            let is_due = received >= awaited.enough;
+            if received > 0 && (is_due || ends_head(&self.wire.received, awaited.seen)) {
                 let read = read_response(&mut self.wire.received, LIMITS);
                 match read.map_err(|error| Fault::sent(Cause::Invalid).because(error))? {
                     Some(head) if !head.status.is_informational() => {
                         return Poll::Ready(Ok(head));
                     }
                     Some(head) => {
-                        *interim += 1;
+                        let interim = awaited.interim + 1;
                         // An upgrade nobody asked for: what follows is not HTTP.
-                        if head.status == StatusCode::SWITCHING_PROTOCOLS || *interim > MOST_INTERIM
+                        if head.status == StatusCode::SWITCHING_PROTOCOLS || interim > MOST_INTERIM
                         {
                             return Poll::Ready(Err(Fault::sent(Cause::Invalid)));
                         }
+                        *awaited = Awaited {
+                            interim,
+                            ..Awaited::default()
+                        };
                         continue;
                     }
-                    None => {}
+                    None => awaited.enough = LIMITS.bytes.min(2 * received),
                 }
             }
+            awaited.seen = received;
             match ready!(self.wire.poll_receive(context)) {
                 Ok(0) => return Poll::Ready(Err(Fault::sent(Cause::Reset))),
                 Ok(_) => {}
@@ -194,12 +216,7 @@ impl Http1 {
         }
     }
 
-    fn answer(
-        &mut self,
-        head: ResponseHead,
-        method: &Method,
-        was_sent: bool,
-    ) -> Result<Answer, Fault> {
+    fn answer(&mut self, head: ResponseHead, method: &Method) -> Result<Answer, Fault> {
         let length = head.length(*method == Method::HEAD);
         let length = length.ok_or_else(|| Fault::sent(Cause::Invalid))?;
         if let Length::Exact(length) = length {
@@ -209,7 +226,9 @@ impl Http1 {
             }
         }
         Ok(Answer {
-            is_reusable: was_sent && head.keeps_alive && length != Length::Close,
+            is_reusable: self.progress == Progress::Sent
+                && head.keeps_alive
+                && length != Length::Close,
             body: Decoder::new(length),
             head,
         })
@@ -226,7 +245,7 @@ impl Http1 {
 }
 
 /// How far the request is.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Progress {
     /// Not all of it is out.
     Sending,
@@ -234,6 +253,18 @@ enum Progress {
     Sent,
     /// The upstream takes no more of it.
     Cut,
+}
+
+/// The head that is waited for. One that drips in is read again only when it may be complete, has
+/// doubled, or is too long.
+#[derive(Default)]
+struct Awaited {
+    /// Interim answers that came.
+    interim: usize,
+    /// From so many bytes on it is read in any case.
+    enough: usize,
+    /// So many bytes were looked through for its end.
+    seen: usize,
 }
 
 /// A head that came back, and how its body is to be read.
@@ -289,7 +320,12 @@ impl Body {
         let Some(held) = &mut self.held else {
             return Poll::Ready(Ok(None));
         };
-        let Http1 { wire, timer, .. } = &mut held.connection.http1;
+        let http1 = &mut held.connection.http1;
+        if http1.progress == Progress::Sending {
+            // What the upstream says of it, it says in its answer.
+            let _ = http1.poll_request(context);
+        }
+        let Http1 { wire, timer, .. } = http1;
         loop {
             let piece = self.decoder.next(&mut wire.received);
             match piece.map_err(|error| Fault::sent(Cause::Invalid).because(error))? {

@@ -156,21 +156,40 @@ impl Pool {
 
     async fn wait(&self, upstream: &Arc<Upstream>) -> Result<Box<Connection>, Fault> {
         let _waiting = Waiting::join(upstream)?;
-        let (sender, handed_over) = oneshot::channel();
-        self.waiters.borrow_mut().push_back(sender);
         let deadline = Instant::now() + upstream.timeouts.connect;
-        let permit = Arc::clone(&upstream.permits).acquire_owned();
         let next = async {
-            tokio::select! {
-                biased;
-                Ok(connection) = handed_over => Ok(connection),
-                Ok(permit) = permit => open(upstream, permit).await,
-                else => Err(Fault::unsent(Cause::NoCapacity)),
+            loop {
+                let handed_over = self.queue();
+                let permit = Arc::clone(&upstream.permits).acquire_owned();
+                tokio::select! {
+                    biased;
+                    Ok(mut connection) = handed_over => {
+                        // It may have been closed meanwhile, or told what nobody asked for.
+                        if connection.http1.is_quiet() {
+                            return Ok(connection);
+                        }
+                    }
+                    Ok(permit) = permit => return open(upstream, permit).await,
+                    else => return Err(Fault::unsent(Cause::NoCapacity)),
+                }
             }
         };
         timeout_at(deadline, next)
             .await
             .unwrap_or_else(|_| Err(Fault::unsent(Cause::NoCapacity)))
+    }
+
+    /// A place among those that wait for a connection to be handed over.
+    fn queue(&self) -> oneshot::Receiver<Box<Connection>> {
+        let (sender, handed_over) = oneshot::channel();
+        let mut waiters = self.waiters.borrow_mut();
+        // Whoever got another one, or went away: an upstream that closes each connection would
+        // never have them asked.
+        while waiters.front().is_some_and(oneshot::Sender::is_closed) {
+            waiters.pop_front();
+        }
+        waiters.push_back(sender);
+        handed_over
     }
 
     /// Takes a connection back after its answer ended.
@@ -274,4 +293,46 @@ async fn open(
         upstream: Arc::clone(upstream),
         _permit: permit,
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+    use crate::upstream::{Meters, Parts, Timeouts};
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_waited_in_vain_leaves_nothing_behind() {
+        let time = Duration::from_secs(1);
+        let upstream = Arc::new(Upstream::new(Parts {
+            name: "u".into(),
+            host: "127.0.0.1".into(),
+            port: 1,
+            authority: HeaderValue::from_static("u"),
+            path: "".into(),
+            trailing_slash: false,
+            http2: false,
+            preserve_host: false,
+            headers: [].into(),
+            timeouts: Timeouts {
+                connect: time,
+                response: time,
+                idle: time,
+                keep_alive: time,
+            },
+            max_connections: 0,
+            max_waiting: 10,
+            max_in_flight: None,
+            meters: Meters::default(),
+            secure: None,
+        }));
+        let pool = Pools::default().of(&upstream);
+        for _ in 0..5 {
+            let fault = pool.connect(&upstream).await.unwrap_err();
+            assert_eq!(fault.cause, Cause::NoCapacity);
+            assert_eq!(pool.waiters.borrow().len(), 1);
+        }
+        assert_eq!(upstream.waiting.load(Ordering::Relaxed), 0);
+    }
 }

@@ -18,6 +18,11 @@ pub(super) enum Stream {
 }
 
 impl Stream {
+    /// Whether a write that fails has sent nothing. Over TLS some of it may have left before.
+    pub(super) fn tells_what_left(&self) -> bool {
+        matches!(self, Self::Clear(_))
+    }
+
     /// Whether the upstream has agreed to speak HTTP/2. In clear nobody was asked.
     pub(super) fn may_speak_http2(&self) -> bool {
         match self {

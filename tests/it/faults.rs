@@ -327,6 +327,34 @@ fn an_answer_before_the_request_was_read() {
 }
 
 #[test]
+fn a_request_goes_on_while_its_answer_comes() {
+    // More than all buffers in between can hold.
+    let size = 48 * 1024 * 1024;
+    let (mut body, end) = (call("1"), "}");
+    body.truncate(body.len() - end.len());
+    body += &" ".repeat(size);
+    body += end;
+    let length = body.len();
+    let upstream = Upstream::scripted(move |mut peer| {
+        let head = peer.head().unwrap();
+        peer.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
+        peer.chunk("begun ");
+        let arrival = peer.body_of(head).unwrap();
+        assert_eq!(arrival.body.len(), length);
+        peer.chunk("ended");
+        peer.send("0\r\n\r\n");
+    });
+    let gateway = Gateway::start(&format!(
+        "[limits]\nbody = \"64MiB\"\n{}",
+        dealer_with(&upstream, "idle_timeout = \"5s\"", "")
+    ));
+    for _ in 0..2 {
+        assert_eq!(gateway.post(&body).text(), "begun ended");
+    }
+    assert_eq!(upstream.count(), 2);
+}
+
+#[test]
 fn unsolicited_bytes_never_reach_a_client() {
     let upstream = Upstream::scripted(|mut peer| {
         while let Some(arrival) = peer.request() {
@@ -349,6 +377,30 @@ fn unsolicited_bytes_never_reach_a_client() {
         assert_eq!((answer.status, answer.text()), (200, id));
     }
     assert_eq!(upstream.count(), 100);
+}
+
+#[test]
+fn a_connection_that_is_handed_over_is_as_quiet_as_an_idle_one() {
+    let upstream = Upstream::manual();
+    let gateway = Gateway::start(&dealer_with(&upstream, "max_connections = 1", ""));
+    let mut first = gateway.client();
+    first.send(post(call("1")));
+    let mut peer = upstream.accept();
+    peer.request().unwrap();
+    let body = "x".repeat(20_000);
+    peer.send("HTTP/1.1 200 OK\r\nContent-Length: 20000\r\n\r\n");
+    assert_eq!(first.head().length(), Some(20_000));
+    let mut second = gateway.client();
+    second.send(post(call("2")));
+    let waiting = "forecourt_requests_in_flight";
+    wait_until("both are there", || gateway.series(waiting) == 2.0);
+    // The answer's end and what nobody asked for come in one segment.
+    let forged = upstream::answer("200 OK", "", "forged");
+    peer.send([body.as_bytes(), &forged].concat());
+    let mut peer = upstream.accept();
+    peer.request().unwrap();
+    peer.send(upstream::answer("200 OK", "", "asked for"));
+    assert_eq!(second.answer().text(), "asked for");
 }
 
 #[test]

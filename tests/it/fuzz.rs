@@ -11,15 +11,16 @@ use forecourt::protocol::refusal::Flaw;
 use forecourt::protocol::{Refusal, peek, query};
 
 #[path = "../../fuzz/src/lib.rs"]
-mod targets;
+pub mod targets;
 
 /// How many seeds each target has, so that a walker that finds none fails.
-const SEEDS: [(&str, usize); 5] = [
+const SEEDS: [(&str, usize); 6] = [
     ("envelope", 34),
     ("headers", 28),
     ("judge_render", 24),
     ("query", 17),
     ("config", 29),
+    ("http1", 42),
 ];
 
 fn directory(name: &str) -> PathBuf {

@@ -25,6 +25,7 @@ mod drain;
 mod faults;
 mod flood;
 mod forward;
+mod framing;
 mod front;
 mod fuzz;
 mod golden;

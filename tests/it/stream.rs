@@ -1,14 +1,18 @@
 //! Streams: each piece as it comes, every byte as it was, and no more of it held than in transit.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::time::Duration;
 
 use crate::support::call::{call, post};
 use crate::support::gateway::{dealer, dealer_with};
+use crate::support::upstream::answer;
 use crate::support::wait::{elapse, stays};
 use crate::support::{Client, Gateway, PATIENCE, Peer, Post, U, Upstream, wait_until};
 
 const HEAD: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\nCache-Control: no-cache\r\nX-Accel-Buffering: no\r\nTransfer-Encoding: chunked\r\n\r\n";
+
+/// More than what lies between a dealer and a caller can hold, in bytes.
+const LARGE: usize = 48 * 1024 * 1024;
 
 fn streaming() -> Vec<u8> {
     let body = call("33").replace("SendMessage", "SendStreamingMessage");
@@ -178,6 +182,31 @@ fn a_reader_that_takes_nothing_is_cut() {
     }
     assert!(peer.is_closed_within(PATIENCE));
     wait_until("ended", || gateway.ended("client_gone") == 1.0);
+    drop(client);
+}
+
+#[test]
+fn a_reader_that_is_slow_gets_all_of_it() {
+    let upstream = Upstream::scripted(|mut peer| {
+        peer.request();
+        // Whatever the client takes, there is more for it.
+        peer.send(answer("200 OK", "", &"x".repeat(LARGE)));
+    });
+    let gateway = Gateway::start(&format!(
+        "[limits]\nidle_timeout = \"400ms\"\n{}",
+        dealer(&upstream)
+    ));
+    let mut client = gateway.client();
+    client.send(post(call("1")));
+    assert_eq!(client.head().length(), Some(LARGE));
+    let mut socket = client.socket();
+    let mut buffer = vec![0; LARGE / 16];
+    for part in 0..15 {
+        socket.read_exact(&mut buffer).unwrap_or_else(|error| {
+            panic!("{error} in part {part}");
+        });
+        elapse(Duration::from_millis(100));
+    }
     drop(client);
 }
 

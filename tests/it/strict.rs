@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::support::call::{call, post};
 use crate::support::gateway::dealer;
+use crate::support::wait::elapse;
 use crate::support::{Gateway, Post, Upstream, Watch, wait_until};
 
 /// What would be a second request if an attacker's framing were believed.
@@ -256,6 +257,42 @@ fn a_bare_line_feed_ends_no_line() {
         body.len()
     );
     assert_refused(&gateway, bytes.as_bytes(), &[400]);
+    assert_eq!(upstream.count(), 0);
+}
+
+#[test]
+fn a_head_that_drips_in_is_judged_as_soon_as_one_that_comes_whole() {
+    let upstream = Upstream::recording();
+    // What is not judged is closed in silence after this.
+    let gateway = Gateway::start(&format!(
+        "[limits]\nheader_timeout = \"60s\"\nheader_bytes = \"8KiB\"\n{}",
+        dealer(&upstream)
+    ));
+    let long = format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}", "x".repeat(8192));
+    for (bytes, status) in [
+        ("GET / HTTP/1.1\nHost: a\n\n", 400),
+        ("GET / HTTP/1.1\nHost: a\n\r\n", 400),
+        ("GET / HTTP/1.1\r\nHost: a\r\n\n", 400),
+        ("GET / HTTP/1.1\r\nHost: a\r\n\r\n", 404),
+        (&long[..8192], 431),
+    ] {
+        for size in [1, 7, 5000] {
+            let mut client = gateway.client();
+            for piece in bytes.as_bytes().chunks(size) {
+                client.send(piece);
+                // Each piece is read on its own, more or less.
+                if bytes.len() < 100 {
+                    elapse(Duration::from_millis(1));
+                }
+            }
+            let answer = client.answer();
+            assert_eq!(
+                (answer.status, answer.closes()),
+                (status, true),
+                "{bytes:?}"
+            );
+        }
+    }
     assert_eq!(upstream.count(), 0);
 }
 

@@ -200,3 +200,51 @@ fn what_is_no_response_is_told() {
     }
     assert!(response("HTTP/1.1 200 OK\r\n").unwrap().is_none());
 }
+
+#[test]
+fn options_of_a_connection_are_bounded_over_all_lines() {
+    let head = |lines: usize, options: usize| {
+        let line = format!("Connection: x{}\r\n", ",".repeat(options - 1));
+        line.repeat(lines)
+    };
+    for (fields, is_fine) in [
+        (head(1, MOST_OPTIONS), true),
+        (head(2, MOST_OPTIONS / 2), true),
+        (head(1, MOST_OPTIONS + 1), false),
+        (head(2, MOST_OPTIONS / 2 + 1), false),
+    ] {
+        let read = request(&format!("GET / HTTP/1.1\r\n{fields}\r\n"));
+        let answer = response(&format!("HTTP/1.1 200 OK\r\n{fields}\r\n"));
+        assert_eq!(read.is_ok_and(|it| it.is_some()), is_fine, "{fields}");
+        assert_eq!(answer.is_ok_and(|it| it.is_some()), is_fine, "{fields}");
+    }
+}
+
+#[test]
+fn the_end_of_a_head_is_seen_however_its_lines_end_and_in_whatever_pieces() {
+    for (bytes, ends) in [
+        ("GET / HTTP/1.1\r\nA: b\r\n\r\n", true),
+        ("GET / HTTP/1.1\nA: b\n\n", true),
+        ("GET / HTTP/1.1\nA: b\n\r\n", true),
+        ("GET / HTTP/1.1\r\nA: b\r\n\n", true),
+        ("GET / HTTP/1.1\r\nA: b\r\n", false),
+        ("GET / HTTP/1.1\r\nA: b\r\n\r", false),
+        ("\r\r", false),
+        ("", false),
+    ] {
+        let bytes = bytes.as_bytes();
+        assert_eq!(ends_head(bytes, 0), ends, "{bytes:?}");
+        for size in 1..=bytes.len() {
+            let mut seen = 0;
+            let found = (size..=bytes.len())
+                .step_by(size)
+                .chain([bytes.len()])
+                .any(|at| {
+                    let found = ends_head(&bytes[..at], seen);
+                    seen = at;
+                    found
+                });
+            assert_eq!(found, ends, "{bytes:?} in pieces of {size}");
+        }
+    }
+}
