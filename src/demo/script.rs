@@ -254,7 +254,6 @@ pub(super) const STREAMED: Step = Step {
         ("content-type", "text/event-stream"),
         ("x-accel-buffering", "no"),
         ("a2a-extensions", AAP_3_0),
-        ("x-accel-buffering", "no"),
         ("x-request-id", "{request_id}"),
     ],
     ..ADMITTED
