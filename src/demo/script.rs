@@ -253,7 +253,6 @@ pub(super) const STREAMED: Step = Step {
     answer_headers: &[
         ("content-type", "text/event-stream"),
         ("a2a-extensions", AAP_3_0),
-        ("x-accel-buffering", "no"),
         ("x-request-id", "{request_id}"),
     ],
     ..ADMITTED
