@@ -136,9 +136,6 @@ impl<T: Transport> Http1<'_, T> {
                 if received.is_empty() {
                     (enough, seen) = (0, 0);
                 } else {
-                    if self.connection.phase() == Phase::Idle {
-                        self.connection.enter(Phase::Head, Instant::now());
-                    }
                     if received.len() >= enough || ends_head(received, seen) {
                         match read_request(received, limits) {
                             Ok(Some(head)) => return Poll::Ready(Ok(Some(head))),
@@ -147,6 +144,10 @@ impl<T: Transport> Http1<'_, T> {
                         }
                     }
                     seen = received.len();
+                    // Most heads come at once: only one that is waited for has a deadline.
+                    if self.connection.phase() == Phase::Idle {
+                        self.connection.enter(Phase::Head, Instant::now());
+                    }
                 }
                 match reading.wire.poll_receive(context) {
                     Poll::Ready(Ok(0)) if reading.wire.received.is_empty() => {

@@ -99,11 +99,11 @@ impl Record {
         head: &RequestHead,
         generation: u64,
     ) -> Box<Self> {
-        let started = Instant::now();
+        let (started, ts) = (Instant::now(), worker.now());
         connection.begin(started);
         Box::new(Self {
             started,
-            ts: worker.now(),
+            ts,
             generation,
             version: head.version,
             method: head.method.clone(),
@@ -111,7 +111,7 @@ impl Record {
             host: head.fields.keep_first(Known::Host),
             user_agent: head.fields.keep_first(Known::UserAgent),
             told: None,
-            request_id: RequestId::of(&head.fields, || worker.identifier()),
+            request_id: RequestId::of(&head.fields, || worker.identifier(ts)),
             endpoint: None,
             pin: 0,
             caller: None,

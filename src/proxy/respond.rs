@@ -153,11 +153,12 @@ fn refuse(refused: Refused, endpoint: &Arc<Endpoint>, mut record: Box<Record>) -
     let mut error_id = None;
     let known = worker.repeated.answer(refusal, endpoint, *pin, id);
     let answer = known.unwrap_or_else(|| {
-        let drawn = error_id.insert(worker.identifier());
+        let now = worker.now();
+        let drawn = error_id.insert(worker.identifier(now));
         let mut buffer = [0; uuid::fmt::Hyphenated::LENGTH];
         let stamp = Stamp {
             error_id: drawn.hyphenated().encode_lower(&mut buffer),
-            created_at: &worker.spell(worker.now()),
+            created_at: &worker.spell(now),
         };
         worker.repeated.spell(refusal, endpoint, *pin, id, stamp)
     });

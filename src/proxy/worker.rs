@@ -83,9 +83,10 @@ impl Worker {
         self.wall.now()
     }
 
-    /// A new identifier (UUID version 7), for a request or an answer. Unique, not unguessable.
-    pub(super) fn identifier(&self) -> Uuid {
-        let millis = u64::try_from(self.now().as_millisecond()).unwrap_or(0);
+    /// A new identifier (UUID version 7), for a request or an answer of this time. Unique, not
+    /// unguessable.
+    pub(super) fn identifier(&self, at: Timestamp) -> Uuid {
+        let millis = u64::try_from(at.as_millisecond()).unwrap_or(0);
         let mut bytes = [0; 10];
         self.random.borrow_mut().fill(&mut bytes);
         uuid::Builder::from_unix_timestamp_millis(millis, &bytes).into_uuid()

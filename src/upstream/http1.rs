@@ -284,6 +284,8 @@ pub struct Body {
     idle: Duration,
     /// Since when the upstream is silent, once it made us wait.
     silent_since: Option<Instant>,
+    /// When the last of it came; a piece that came along with another counts as one.
+    came: Instant,
 }
 
 impl Body {
@@ -300,19 +302,20 @@ impl Body {
             is_reusable: answer.is_reusable,
             idle,
             silent_since: None,
+            came: now,
         };
         if body.decoder.is_done() {
-            body.release(Some(now));
+            body.release();
         }
         (answer.head, body)
     }
 
-    fn release(&mut self, now: Option<Instant>) {
+    fn release(&mut self) {
         if let Some(mut held) = self.held.take()
             && self.is_reusable
             && held.connection.http1.rest()
         {
-            held.give_back(now.unwrap_or_else(Instant::now));
+            held.give_back(self.came);
         }
     }
 
@@ -330,7 +333,9 @@ impl Body {
             let piece = self.decoder.next(&mut wire.received);
             match piece.map_err(|error| Fault::sent(Cause::Invalid).because(error))? {
                 Some(piece) => {
-                    self.silent_since = None;
+                    if self.silent_since.take().is_some() {
+                        self.came = Instant::now();
+                    }
                     return Poll::Ready(Ok(Some(piece)));
                 }
                 None if self.decoder.is_done() => return Poll::Ready(Ok(None)),
@@ -365,7 +370,7 @@ impl http_body::Body for Body {
         if piece.is_err() {
             self.held = None;
         } else if self.decoder.is_done() {
-            self.release(None);
+            self.release();
         }
         Poll::Ready(piece.transpose().map(|piece| piece.map(Frame::data)))
     }
