@@ -252,6 +252,7 @@ pub(super) const STREAMED: Step = Step {
     body: STREAM,
     answer_headers: &[
         ("content-type", "text/event-stream"),
+        ("x-accel-buffering", "no"),
         ("a2a-extensions", AAP_3_0),
         ("x-request-id", "{request_id}"),
     ],
