@@ -129,8 +129,14 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Body for RequestBody<T> {
     }
 
     fn size_hint(&self) -> SizeHint {
-        let left = self.0.borrow().decoder.left();
-        left.map_or_else(SizeHint::default, SizeHint::with_exact)
+        let reading = self.0.borrow();
+        let mut hint = SizeHint::default();
+        // At least what is here already: whoever waits for the whole accounts for it.
+        if let Some(left) = reading.decoder.left() {
+            hint.set_upper(left);
+            hint.set_lower(left.min(reading.wire.received.len() as u64));
+        }
+        hint
     }
 }
 

@@ -5,13 +5,14 @@
 //! not counted in the budget.
 
 use std::error::Error;
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http_body::Body;
-use http_body_util::BodyExt;
 use prometheus_client::metrics::gauge::Gauge;
 use tokio::time::timeout;
 
@@ -95,7 +96,6 @@ where
         return Err(Unread::TooLarge);
     }
     let mut reservation = Reservation::new(budget);
-    reservation.grow(announced.unwrap_or(0), allowance.in_flight)?;
     let reading = collect(body, &mut reservation, announced, allowance);
     let bytes = match timeout(allowance.time, reading).await {
         Ok(read) => read?,
@@ -117,7 +117,19 @@ where
     let mut first: Option<Bytes> = None;
     let mut joined: Option<BytesMut> = None;
     let mut length = 0_u64;
-    while let Some(frame) = body.frame().await {
+    loop {
+        let next = poll_fn(|context| {
+            let polled = Pin::new(&mut body).poll_frame(context);
+            if polled.is_pending() {
+                // Of a piece that is not whole yet, what is here already is held too. What was only
+                // announced is not: whoever sends nothing takes nothing from others.
+                let hint = body.size_hint();
+                let here = hint.lower() * u64::from(hint.exact().is_none());
+                reservation.grow(length.saturating_add(here), allowance.in_flight)?;
+            }
+            polled.map(Ok)
+        });
+        let Some(frame) = next.await? else { break };
         // Trailers are not forwarded: nothing was promised about them.
         let Ok(piece) = frame
             .map_err(|error| Unread::Broken(error.into()))?
@@ -196,7 +208,6 @@ fn signed(bytes: u64) -> i64 {
 mod tests {
     use super::*;
     use http_body::Frame;
-    use std::pin::Pin;
     use std::task::{Context, Poll};
 
     const ALLOWANCE: Allowance = Allowance {
@@ -283,6 +294,46 @@ mod tests {
                 .await
                 .is_ok()
         );
+    }
+
+    #[tokio::test]
+    async fn what_came_is_counted_and_what_was_announced_is_not() {
+        /// Some of a piece is here; the rest never comes.
+        struct Begun(u64);
+
+        impl Body for Begun {
+            type Data = Bytes;
+            type Error = std::io::Error;
+
+            fn poll_frame(
+                self: Pin<&mut Self>,
+                _: &mut Context<'_>,
+            ) -> Poll<Option<std::io::Result<Frame<Bytes>>>> {
+                Poll::Pending
+            }
+
+            fn size_hint(&self) -> http_body::SizeHint {
+                let mut hint = http_body::SizeHint::default();
+                hint.set_upper(10);
+                hint.set_lower(self.0);
+                hint
+            }
+        }
+
+        let budget = Arc::new(Budget::default());
+        let used = || budget.used.load(Ordering::Relaxed);
+        let mut nobody = Context::from_waker(std::task::Waker::noop());
+        let mut begun = Vec::new();
+        for (came, all) in [(0, 0), (9, 9), (0, 9), (6, 15)] {
+            let mut reading = Box::pin(read(Begun(came), Some(10), &budget, ALLOWANCE));
+            assert!(reading.as_mut().poll(&mut nobody).is_pending());
+            assert_eq!(used(), all);
+            begun.push(reading);
+        }
+        let over = read(Begun(1), Some(10), &budget, ALLOWANCE).await;
+        assert!(matches!(over, Err(Unread::NoRoom)));
+        drop(begun);
+        assert_eq!(used(), 0);
     }
 
     #[tokio::test(start_paused = true)]

@@ -618,6 +618,34 @@ fn expectations() {
 }
 
 #[test]
+fn bodies_that_are_only_announced_take_no_room() {
+    let upstream = Upstream::recording();
+    let gateway = Gateway::start(&format!(
+        "[limits]\nbody = \"1KiB\"\nin_flight_bytes = \"1KiB\"\n{}",
+        dealer(&upstream)
+    ));
+    let silent: Vec<_> = (0..10)
+        .map(|_| {
+            let mut client = gateway.client();
+            client.send(
+                "POST /a2a HTTP/1.1\r\nHost: gw.example\r\nContent-Type: application/json\r\n\
+                 Content-Length: 1024\r\n\r\n{",
+            );
+            client
+        })
+        .collect();
+    wait_until("all are being read", || {
+        gateway.series("forecourt_in_flight_bytes") == 10.0
+    });
+    let answer = gateway.ask(Post::to("/a2a").body(call("1")).bytes());
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    drop(silent);
+    wait_until("none is held", || {
+        gateway.series("forecourt_in_flight_bytes") == 0.0
+    });
+}
+
+#[test]
 fn a_used_up_budget_sheds() {
     let upstream = Upstream::manual();
     let gateway = Gateway::start(&format!(
