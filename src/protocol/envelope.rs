@@ -78,7 +78,7 @@ const READING_SKILLS: [&str; 4] = [
 ];
 
 /// How many bytes of a response are looked at: `jsonrpc` and `id` fit, and what follows is named.
-const TELLING: usize = 256;
+const TELLING: usize = 512;
 
 /// Whether a JSON-RPC response is an error, as far as its first bytes tell.
 ///
