@@ -60,12 +60,6 @@ impl Lines {
         self.text.extend_from_slice(b"\r\n");
     }
 
-    /// Adds a line whose name and value are written together, as `name: value`.
-    pub fn push_whole(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
-        write(&mut self.text);
-        self.text.extend_from_slice(b"\r\n");
-    }
-
     /// The lines as they are sent.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
@@ -99,7 +93,7 @@ mod tests {
     fn lines_are_text_and_read_back() {
         let mut lines = Lines::new();
         lines.push(b"X-One", b"1: a");
-        lines.push_whole(|out| out.extend_from_slice(b"x-two: "));
+        lines.push(b"x-two", b"");
         lines.push(b"x-one", b"2");
         assert_eq!(lines.as_bytes(), b"X-One: 1: a\r\nx-two: \r\nx-one: 2\r\n");
         let map = lines.to_map();

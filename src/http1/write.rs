@@ -29,18 +29,7 @@ pub fn status_line(out: &mut Vec<u8>, status: StatusCode) {
 
 /// A number in decimal digits.
 pub fn digits(out: &mut Vec<u8>, number: u64) {
-    let mut buffer = [0; 20];
-    let mut at = buffer.len();
-    let mut left = number;
-    while let Some(slot) = at.checked_sub(1).and_then(|before| buffer.get_mut(before)) {
-        *slot = b'0' + (left % 10) as u8;
-        at -= 1;
-        left /= 10;
-        if left == 0 {
-            break;
-        }
-    }
-    out.extend_from_slice(buffer.get(at..).unwrap_or_default());
+    out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
 /// What stands before a chunk of so many bytes; one of 0 bytes would end the body.

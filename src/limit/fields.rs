@@ -69,11 +69,11 @@ impl Announcement {
                 for (quota, standing) in quotas.iter().zip(standings) {
                     push(&mut text, quota.name());
                     text.push_str(";r=");
-                    text.push_str(itoa(&mut [0; 20], standing.remaining().into()));
+                    text.push_str(itoa::Buffer::new().format(standing.remaining()));
                     let wait = seconds(standing.until_next());
                     if wait > 0 {
                         text.push_str(";t=");
-                        text.push_str(itoa(&mut [0; 20], wait));
+                        text.push_str(itoa::Buffer::new().format(wait));
                     }
                 }
                 Some(Announced::Draft {
@@ -129,21 +129,6 @@ fn push(list: &mut String, name: &str) {
 /// Whole seconds, rounded up.
 fn seconds(wait: std::time::Duration) -> u64 {
     wait.as_secs() + u64::from(wait.subsec_nanos() > 0)
-}
-
-/// Decimal digits, without the machinery of `fmt`: this is on the path of every limited request.
-fn itoa(buffer: &mut [u8; 20], mut number: u64) -> &str {
-    let mut first = buffer.len();
-    for slot in buffer.iter_mut().rev() {
-        *slot = b'0' + u8::try_from(number % 10).unwrap_or(0);
-        number /= 10;
-        first -= 1;
-        if number == 0 {
-            break;
-        }
-    }
-    let digits = buffer.get(first..).unwrap_or_default();
-    std::str::from_utf8(digits).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -213,12 +198,5 @@ mod tests {
         );
         assert!(Announcement::Off.announce(&quotas, &standings()).is_none());
         assert!(matches!(Announcement::draft(&[]), Announcement::Off));
-    }
-
-    #[test]
-    fn digits() {
-        for number in [0, 9, 10, 4_294_967_295, u64::MAX] {
-            assert_eq!(itoa(&mut [0; 20], number), number.to_string());
-        }
     }
 }

@@ -201,18 +201,8 @@ fn unicode(out: &mut Vec<u8>, unit: u16) {
     }
 }
 
-fn digits(out: &mut Vec<u8>, mut value: u64) {
-    let mut buffer = [0; 20];
-    let mut first = buffer.len();
-    for slot in buffer.iter_mut().rev() {
-        *slot = b'0' + (value % 10) as u8;
-        value /= 10;
-        first -= 1;
-        if value == 0 {
-            break;
-        }
-    }
-    out.extend_from_slice(buffer.get(first..).unwrap_or_default());
+fn digits(out: &mut Vec<u8>, value: u64) {
+    out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
 }
 
 #[cfg(test)]

@@ -58,46 +58,39 @@ impl<'c> Activation<'c> {
         self.activated
     }
 
-    /// Tells the lines of the two headers that go out: what is absent is filled in, what was
-    /// supplied stands as it came, without white space around it.
-    pub fn lines(&self, supplied: &HeaderMap, tell: &mut impl FnMut(&HeaderName, &HeaderValue)) {
-        let version = (self.fills_version).then(|| self.contract.a2a_version.value());
-        lines(&A2A_VERSION, version, supplied, tell);
-        let extension = (self.fills_extensions).then(|| self.contract.extension.value());
-        lines(&A2A_EXTENSIONS, extension, supplied, tell);
+    /// The lines that are added: those of the two headers that were absent.
+    pub fn filled(&self) -> impl Iterator<Item = (HeaderName, &'c HeaderValue)> + use<'c> {
+        let contract = self.contract;
+        let version = (A2A_VERSION, contract.a2a_version.value());
+        let extensions = (A2A_EXTENSIONS, contract.extension.value());
+        let version = self.fills_version.then_some(version);
+        let extensions = self.fills_extensions.then_some(extensions);
+        version.into_iter().chain(extensions)
     }
 
-    /// Makes a request's headers those that go out: [`Activation::lines`] in place of what was
-    /// supplied.
+    /// Makes a request's headers those that go out: what is absent is filled in, what was supplied
+    /// stands as it came, without white space around it.
     pub fn apply(&self, headers: &mut HeaderMap) {
-        let mut out = Vec::new();
-        self.lines(headers, &mut |name: &HeaderName, value: &HeaderValue| {
-            out.push((name.clone(), value.clone()));
-        });
-        headers.remove(A2A_VERSION);
-        headers.remove(A2A_EXTENSIONS);
-        for (name, value) in out {
-            headers.append(name, value);
+        for name in [A2A_VERSION, A2A_EXTENSIONS] {
+            trim_lines(headers, &name);
+        }
+        for (name, value) in self.filled() {
+            headers.insert(name, value.clone());
         }
     }
 }
 
-fn lines(
-    name: &HeaderName,
-    filled: Option<&HeaderValue>,
-    supplied: &HeaderMap,
-    tell: &mut impl FnMut(&HeaderName, &HeaderValue),
-) {
-    if let Some(value) = filled {
-        return tell(name, value);
-    }
-    for value in supplied.get_all(name) {
+/// HTTP/1.1 parsers trim values; HTTP/2 does not.
+fn trim_lines(headers: &mut HeaderMap, name: &HeaderName) {
+    let http::header::Entry::Occupied(mut lines) = headers.entry(name) else {
+        return;
+    };
+    for value in lines.iter_mut() {
         let trimmed = trim(value.as_bytes());
-        // HTTP/1.1 parsers trim values; HTTP/2 does not.
-        if trimmed.len() == value.len() {
-            tell(name, value);
-        } else if let Ok(trimmed) = HeaderValue::from_bytes(trimmed) {
-            tell(name, &trimmed);
+        if trimmed.len() != value.len()
+            && let Ok(trimmed) = HeaderValue::from_bytes(trimmed)
+        {
+            *value = trimmed;
         }
     }
 }

@@ -113,14 +113,8 @@ pub(super) fn lines(
         ours(b"x-forwarded-host", host);
     }
     ours(b"x-request-id", request_id.as_bytes());
-    if let Some(activation) = &head.activation {
-        let contract = activation.contract();
-        if activation.fills_version() {
-            ours(b"a2a-version", contract.a2a_version.value().as_bytes());
-        }
-        if activation.fills_extensions() {
-            ours(b"a2a-extensions", contract.extension.value().as_bytes());
-        }
+    for (name, value) in head.activation.iter().flat_map(Activation::filled) {
+        ours(name.as_str().as_bytes(), value.as_bytes());
     }
     for (name, value) in &upstream.headers {
         lines.push(name.as_str().as_bytes(), value.as_bytes());
