@@ -36,9 +36,9 @@ pub use per::{Dimension, Per};
 pub use problem::{Excerpt, Problem, Problems, Severity};
 pub use schema::schema;
 pub use settings::{
-    AccessLog, Admin, Callers, ClientHeader, Clients, Endpoint, Front, Identify, Level, Limits,
-    Listener, Log, LogFormat, NamedFile, PairFiles, Pin, Place, Quota, RateLimitHeaders, Runtime,
-    Secret, Settings, Shutdown, Tls, Upstream, UpstreamTls,
+    AccessLog, Admin, Allowance, Callers, ClientHeader, Clients, Endpoint, Front, Identify, Level,
+    Limits, Listener, Log, LogFormat, NamedFile, PairFiles, Pin, Place, Plan, Quota,
+    RateLimitHeaders, Runtime, Secret, Settings, Shutdown, Tls, Upstream, UpstreamTls,
 };
 pub use web::{Host, UpstreamUrl};
 

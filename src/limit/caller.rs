@@ -1,4 +1,5 @@
-//! Decides whose bucket a request falls into: the first configured source that is present.
+//! Decides whose bucket a request falls into: a proven caller's, or the first configured source that
+//! is present.
 //!
 //! Nothing here proves who somebody is. A header that nobody verified separates honest callers
 //! from each other and no more, which is why an address quota should stand beside it. The value
@@ -6,6 +7,7 @@
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
+use std::sync::Arc;
 
 use http::HeaderName;
 
@@ -28,10 +30,12 @@ pub enum Source {
 pub struct Caller {
     fingerprint: Fingerprint,
     known: Known,
+    plan: Option<usize>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Known {
+    Proven(Arc<str>),
     Header(HeaderName),
     Address(IpAddr),
     No,
@@ -62,6 +66,7 @@ pub fn identify(sources: &[Source], fields: &Fields, address: IpAddr) -> Caller 
                     return Caller {
                         fingerprint,
                         known: Known::Header(name.clone()),
+                        plan: None,
                     };
                 }
             }
@@ -69,6 +74,7 @@ pub fn identify(sources: &[Source], fields: &Fields, address: IpAddr) -> Caller 
                 return Caller {
                     fingerprint: by_address(Domain::Caller, address),
                     known: Known::Address(address),
+                    plan: None,
                 };
             }
         }
@@ -76,10 +82,28 @@ pub fn identify(sources: &[Source], fields: &Fields, address: IpAddr) -> Caller 
     Caller {
         fingerprint: Fingerprint::of(Domain::Nobody, []),
         known: Known::No,
+        plan: None,
     }
 }
 
 impl Caller {
+    /// A caller of this name, whose credential somebody else has verified, with a place among the
+    /// configured plans. Its buckets belong to the name, whichever credential proved it.
+    #[must_use]
+    pub fn proven(name: Arc<str>, plan: Option<usize>) -> Self {
+        Self {
+            fingerprint: Fingerprint::of(Domain::Proven, [name.as_bytes()]),
+            known: Known::Proven(name),
+            plan,
+        }
+    }
+
+    /// The place of its plan among the configured ones.
+    #[must_use]
+    pub const fn plan(&self) -> Option<usize> {
+        self.plan
+    }
+
     /// The keyed fingerprint of what names the caller.
     #[must_use]
     pub const fn fingerprint(&self) -> Fingerprint {
@@ -88,11 +112,12 @@ impl Caller {
 }
 
 impl Caller {
-    /// A name fit for a log: `address 192.0.2.7`, `x-api-key#1a2b3c4d` or `nobody`, never the key
+    /// A name fit for a log: `acme` where it is proven, else `address 192.0.2.7`, `x-api-key#1a2b3c4d` or `nobody`, never the key
     /// itself. The eight digits are stable within the process.
     #[must_use]
     pub fn name(&self) -> String {
         match &self.known {
+            Known::Proven(name) => (**name).to_owned(),
             Known::Header(name) => named(name.as_str(), self.fingerprint.short()),
             Known::Address(address) => match network(*address) {
                 IpAddr::V4(address) => format!("address {address}"),
