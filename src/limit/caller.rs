@@ -1,4 +1,5 @@
-//! Decides whose bucket a request falls into: the first configured source that is present.
+//! Decides whose bucket a request falls into: a proven caller's, or the first configured source that
+//! is present.
 //!
 //! Nothing here proves who somebody is; whoever was proven by other means has a bucket under their
 //! name ([`Caller::proven`]). A header that nobody verified separates honest callers from each
