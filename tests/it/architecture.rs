@@ -17,11 +17,26 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("observe", &["protocol"]),
     (
         "state",
-        &["protocol", "config", "limit", "upstream", "observe"],
+        &[
+            "protocol",
+            "config",
+            "credential",
+            "limit",
+            "upstream",
+            "observe",
+        ],
     ),
     (
         "proxy",
-        &["protocol", "http1", "limit", "upstream", "state", "observe"],
+        &[
+            "protocol",
+            "http1",
+            "credential",
+            "limit",
+            "upstream",
+            "state",
+            "observe",
+        ],
     ),
     (
         "listen",
