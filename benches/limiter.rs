@@ -17,22 +17,19 @@ use std::time::Duration;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use forecourt::http1::Fields;
-use forecourt::limit::{Dimension, Limiter, Quota, Rule, Source, Subject, SystemClock, identify};
-
-const ONE: NonZeroU32 = NonZeroU32::MIN;
+use forecourt::limit::{
+    Allowance, Dimension, Limiter, Quota, Rule, Source, Subject, SystemClock, identify,
+};
 
 fn quota(name: &str, per: Dimension, interval: Duration) -> Quota {
-    let rule = Rule {
-        name: name.into(),
-        per: per.into(),
+    let allowance = Allowance::Rate {
         interval,
         burst: NonZeroU32::new(1000).unwrap(),
-        shared: false,
     };
-    Quota::compile(&rule, "lakeside")
+    Quota::compile(&Rule::new(name, per, allowance), "lakeside")
 }
 
-fn subject(number: u32) -> Subject {
+fn subject(number: u32) -> Subject<'static> {
     let address = IpAddr::V4(Ipv4Addr::from(number));
     let caller = identify(&[Source::Address], &Fields::default(), address);
     Subject::new(&caller, address)
@@ -62,7 +59,7 @@ fn decisions(criterion: &mut Criterion) {
         let limiter = Limiter::new(SystemClock::new(), 1 << 20);
         let mut next = callers.iter().cycle();
         group.bench_function(format!("{count} quotas, 10,000 callers"), |bencher| {
-            bencher.iter(|| limiter.check(black_box(&quotas[..count]), next.next().unwrap(), ONE));
+            bencher.iter(|| limiter.check(black_box(&quotas[..count]), next.next().unwrap()));
         });
     }
     group.finish();
@@ -77,7 +74,7 @@ fn flooded(criterion: &mut Criterion) {
     let capacity = 1 << 18;
     let limiter = Limiter::new(SystemClock::new(), capacity);
     let known: Vec<Subject> = (0..1000).map(subject).collect();
-    let ask = |who: &Subject| limiter.check(black_box(&quotas), who, ONE);
+    let ask = |who: &Subject| limiter.check(black_box(&quotas), who);
     for who in &known {
         black_box(ask(who));
     }

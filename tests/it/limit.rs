@@ -99,7 +99,7 @@ fn a_burst_refills_one_by_one() {
     assert_eq!(upstream.count(), 22);
     let series = |decision: &str| {
         gateway.series(&format!(
-            "forecourt_ratelimit_decisions_total{{quota=\"q\",decision=\"{decision}\"}}"
+            "forecourt_ratelimit_decisions_total{{quota=\"q\",decision=\"{decision}\",source=\"local\"}}"
         ))
     };
     assert_eq!((series("admitted"), series("refused")), (22.0, 5.0));
