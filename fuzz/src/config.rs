@@ -3,6 +3,7 @@
 //!
 //! Every text is read as TOML and as JSON.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
@@ -224,6 +225,21 @@ fn holds(settings: &Settings) {
         assert!(is_wait(upstream.connect_timeout) && is_wait(upstream.response_timeout));
         assert!(is_wait(upstream.idle_timeout) && upstream.keep_alive <= year);
         assert!(upstream.max_connections > 0);
+    }
+    let mut proofs = BTreeSet::new();
+    for caller in &settings.known {
+        let keys = caller.key_sha256.iter().map(ToString::to_string);
+        let mut count = 0;
+        for proof in keys.chain(caller.certificates.iter().map(ToString::to_string)) {
+            count += 1;
+            assert!(proofs.insert(proof), "{}", caller.name);
+        }
+        assert!(count > 0, "{}", caller.name);
+        let endpoints = caller.endpoints.as_ref();
+        assert!(endpoints.is_none_or(|all| !all.is_empty()));
+        let mut places = endpoints.into_iter().flatten();
+        assert!(places.all(|at| *at < settings.endpoints.len()));
+        assert!(caller.plan.is_none_or(|at| at < settings.plans.len()));
     }
     for endpoint in &settings.endpoints {
         let path = &*endpoint.path;

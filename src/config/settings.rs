@@ -3,6 +3,7 @@
 //!
 //! Must never hold a default that `docs/configuration.md` does not name, and never show a secret.
 
+mod caller;
 mod files;
 mod front;
 mod listener;
@@ -21,6 +22,7 @@ use crate::config::problem::{Problem, Problems};
 use crate::config::web::Host;
 use crate::protocol::{Contract, HttpStatus, Steps};
 
+pub use caller::{Authenticate, Caller, CertificateName, KeySha256};
 pub use files::{NamedFile, PairFiles, Place};
 pub use front::{ClientHeader, Front};
 pub use listener::{Clients, Listener, Tls};
@@ -46,6 +48,8 @@ pub struct Settings {
     pub shutdown: Shutdown,
     /// `[callers]`.
     pub callers: Callers,
+    /// `[caller.NAME]`, in the order of the file.
+    pub known: Vec<Caller>,
     /// `[quota.NAME]`, in the order of the file.
     pub quotas: Vec<Quota>,
     /// `[plan.NAME]`, in the order of the file.
@@ -86,6 +90,7 @@ impl Settings {
             log,
             shutdown,
             callers,
+            known,
             quotas,
             plans,
             upstreams,
@@ -99,6 +104,7 @@ impl Settings {
             && *log == next.log
             && *shutdown == next.shutdown
             && *callers == next.callers
+            && *known == next.known
             && *quotas == next.quotas
             && *plans == next.plans
             && *upstreams == next.upstreams
@@ -185,8 +191,11 @@ pub struct Shutdown {
 /// `[callers]`: who is asking.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Callers {
-    /// What identifies a caller: the first that is present. Never empty. Default the address.
+    /// What identifies a caller who is not proven: the first that is present. Never empty. Default
+    /// the address.
     pub identify: Vec<Identify>,
+    /// The header in which API keys stand, beside `Authorization: Bearer`. Default `x-api-key`.
+    pub key_header: HeaderName,
 }
 
 /// One way to identify a caller.
@@ -209,6 +218,10 @@ pub struct Endpoint {
     pub path: Box<str>,
     /// Its contracts, never empty. One: pinned. Two or more: ambiguous, nothing is inferred.
     pub contracts: Vec<Pin>,
+    /// Whether it asks who is calling. Default off.
+    pub authenticate: Authenticate,
+    /// Whether the header that proved the caller travels on. Default true.
+    pub forward_credential: bool,
     /// Its quotas, as places in [`Settings::quotas`].
     pub quotas: Vec<usize>,
     /// How answers tell callers of their quotas. Default draft.

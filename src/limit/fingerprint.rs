@@ -65,7 +65,7 @@ impl Hash for Fingerprint {
 pub(super) enum Domain {
     /// A quota in its scope.
     Quota,
-    /// Somebody whose credential was verified.
+    /// Somebody who has proven their name.
     Proven,
     /// Somebody known by a header.
     Header,

@@ -61,6 +61,7 @@ impl Rule {
 pub struct Quota {
     name: Arc<str>,
     scope: Fingerprint,
+    by_endpoint: bool,
     by_caller: bool,
     by_address: bool,
     by_tenant: bool,
@@ -125,6 +126,7 @@ impl Quota {
         Self {
             name: Arc::from(&*rule.name),
             scope: Fingerprint::of(Domain::Quota, parts),
+            by_endpoint,
             by_caller,
             by_address,
             by_tenant,
@@ -241,8 +243,9 @@ impl Quota {
         self.scope
     }
 
-    /// By which its buckets are known among all.
-    pub(super) const fn tag(&self) -> u32 {
+    /// By which its buckets are known among all. Where endpoints share a quota, it is the same.
+    #[must_use]
+    pub const fn tag(&self) -> u32 {
         self.scope.short()
     }
 
@@ -282,10 +285,10 @@ impl Quota {
         Some(Told { skill: found.0 })
     }
 
-    /// Whether it counts tenants apart.
+    /// Whether it counts this endpoint's calls apart from any other's.
     #[must_use]
-    pub const fn is_per_tenant(&self) -> bool {
-        self.by_tenant
+    pub const fn is_of_one_endpoint(&self) -> bool {
+        self.by_endpoint
     }
 }
 

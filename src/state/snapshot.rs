@@ -9,10 +9,12 @@ use std::sync::Arc;
 use http::header::HeaderValue;
 
 use super::effective::Effective;
+use super::gate::Gate;
 use super::routes::Routes;
 use super::tls::Keyring;
 use crate::config::{self, Settings};
-use crate::limit::{Announcement, Clock, Limiter, Quota, Rule, Source};
+use crate::credential;
+use crate::limit::{self, Announcement, Clock, Limiter, Quota, Rule, Source};
 use crate::observe::{EndpointMeters, Metrics, QuotaMeters};
 use crate::protocol::{Contract, HttpStatus, Steps};
 use crate::upstream::{Meters, Parts, Secure, Timeouts, Upstream};
@@ -33,8 +35,12 @@ pub struct Snapshot {
     pub generation: u64,
     /// Where requests go.
     pub routes: Routes<Arc<Endpoint>>,
-    /// What names a caller, first match wins.
+    /// What names a caller who is not proven, first match wins.
     pub callers: Box<[Source]>,
+    /// What proves a caller.
+    pub credentials: credential::Callers,
+    /// Whose bucket a proven caller's is, in the order of the settings.
+    pub proven: Box<[limit::Caller]>,
     /// What it was compiled from.
     pub settings: Settings,
     /// How it is shown.
@@ -56,6 +62,8 @@ pub struct Endpoint {
     pub first: Pin,
     /// On an ambiguous endpoint the others.
     pub others: Box<[Pin]>,
+    /// What it asks of credentials. `None`: nothing.
+    pub gate: Option<Box<Gate>>,
     /// Checked together.
     pub quotas: Box<[Quota]>,
     /// Whether one of them needs to know what a call says of itself.
@@ -132,8 +140,8 @@ pub fn compile(
         .collect();
     let mut routes = Routes::default();
     let mut endpoints = Vec::with_capacity(settings.endpoints.len());
-    for endpoint in &settings.endpoints {
-        let compiled = compile_endpoint(endpoint, &settings, &upstreams, shared);
+    for (place, endpoint) in settings.endpoints.iter().enumerate() {
+        let compiled = compile_endpoint((place, endpoint), &settings, &upstreams, shared);
         if let Some(compiled) = compiled.map(Arc::new) {
             routes.add(&endpoint.host, &endpoint.path, Arc::clone(&compiled));
             endpoints.push(compiled);
@@ -148,10 +156,15 @@ pub fn compile(
             config::Identify::Address => Source::Address,
         })
         .collect();
+    let known = settings.known.iter();
+    let proven = known.map(|caller| limit::Caller::proven((*caller.name).into(), caller.plan));
+    let key_header = settings.callers.key_header.clone();
     Snapshot {
         generation,
         routes,
         callers,
+        credentials: credential::Callers::compile(&settings.known, key_header),
+        proven: proven.collect(),
         effective: Effective::of(&settings),
         settings,
         upstreams,
@@ -161,7 +174,7 @@ pub fn compile(
 
 /// `None` cannot happen with settings that were checked: every index is in range.
 fn compile_endpoint(
-    endpoint: &config::Endpoint,
+    (place, endpoint): (usize, &config::Endpoint),
     settings: &Settings,
     upstreams: &[Arc<Upstream>],
     shared: &Shared,
@@ -188,6 +201,7 @@ fn compile_endpoint(
         path: endpoint.path.clone(),
         first,
         others,
+        gate: Gate::compile(place, endpoint, settings, &shared.metrics).map(Box::new),
         announcement: match endpoint.ratelimit_headers {
             config::RateLimitHeaders::Draft => Announcement::draft(&quotas),
             config::RateLimitHeaders::Legacy => Announcement::Legacy,
