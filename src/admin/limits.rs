@@ -160,7 +160,11 @@ pub(super) fn one(office: &Office, name: &str) -> Answer {
     let placed = placed(&snapshot);
     let notables = limiter.notables();
     let notable = notables.iter().find(|it| it.caller.to_string() == name);
-    let plan = notable.and_then(|notable| notable.caller.plan());
+    let settings = &snapshot.settings;
+    let plan = match settings.known.iter().find(|caller| *caller.name == name) {
+        Some(caller) => caller.plan,
+        None => notable.and_then(|notable| notable.caller.plan()),
+    };
     let bare = bare(&placed);
     let entries = limiter.entries(&Owner::named(&name), &bare, plan);
     let more = entries.len().saturating_sub(LISTED);
@@ -170,7 +174,7 @@ pub(super) fn one(office: &Office, name: &str) -> Answer {
             endpoint,
             configured,
         } = placed.get(entry.quota)?;
-        let per = snapshot.settings.quotas.get(*configured)?.per;
+        let per = settings.quotas.get(*configured)?.per;
         let untold = [Dimension::Address, Dimension::Tenant, Dimension::Skill];
         let untold = untold.into_iter().filter(|it| per.contains(*it));
         Some(Bucket {
@@ -190,7 +194,7 @@ pub(super) fn one(office: &Office, name: &str) -> Answer {
             },
         })
     });
-    let plans = &snapshot.settings.plans;
+    let plans = &settings.plans;
     json(&Account {
         caller: &name,
         plan: plan.and_then(|place| Some(&*plans.get(place)?.name)),

@@ -103,6 +103,9 @@ impl Shelf {
             .find(|entry| entry.notable.caller.fingerprint() == print);
         if let Some(entry) = known {
             entry.rank += u64::from(calls);
+            if entry.notable.caller.plan() != caller.plan() {
+                entry.notable.caller = caller.clone();
+            }
             return note(&mut entry.notable);
         }
         let mut notable = Notable {

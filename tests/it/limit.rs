@@ -6,6 +6,11 @@ use crate::support::call::call;
 use crate::support::gateway::dealer_with;
 use crate::support::{Answer, Client, Gateway, Post, U, Upstream};
 
+mod places;
+mod plans;
+mod seen;
+mod terms;
+
 fn asked(client: &mut Client, path: &str, fields: &[(&str, &str)]) -> Answer {
     let mut post = Post::to(path).body(call("1"));
     for (name, value) in fields {
