@@ -147,6 +147,9 @@ impl<'r> Keeping<'r> {
         connection: &Connection,
         fields: &Fields,
     ) -> Self {
+        if gate.forwards {
+            return Self::of(gate, snapshot, Carriers::default());
+        }
         let shows = connection.shows(&snapshot.credentials, snapshot.generation);
         let by = match snapshot.credentials.examine(fields, shows) {
             Verdict::Proven(proof) => proof.by,

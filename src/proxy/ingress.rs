@@ -111,7 +111,7 @@ where
         Errand::Relay(endpoint, place) => {
             record.at(endpoint);
             admit::load(limits.in_flight_requests, record).map_err(Stop::RelayFailed)?;
-            let gate = endpoint.gate.as_deref().filter(|gate| !gate.forwards);
+            let gate = endpoint.gate.as_deref();
             let credentials =
                 gate.map(|gate| Keeping::of_any(gate, snapshot, connection, &head.fields));
             let head = Head {
