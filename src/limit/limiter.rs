@@ -189,7 +189,7 @@ impl<C: Clock> Limiter<C> {
                 let seats = decided.is_ok().then(|| {
                     table.take(ask.bucket, ask.of);
                     drop(table);
-                    Seats::taken(&self.store, vec![ask.bucket])
+                    Seats::taken(&self.store, ask.bucket)
                 });
                 (decided, seats)
             }

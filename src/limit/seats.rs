@@ -8,22 +8,29 @@ use super::store::Store;
 /// The places that one request has, until dropped.
 pub struct Seats {
     store: Arc<Store>,
-    taken: Vec<Fingerprint>,
+    first: Fingerprint,
+    more: Vec<Fingerprint>,
 }
 
 impl Seats {
-    /// Places that were taken already.
-    pub(super) fn taken(store: &Arc<Store>, taken: Vec<Fingerprint>) -> Self {
+    /// A place that was taken already. Must not be dropped while a shard is locked.
+    pub(super) fn taken(store: &Arc<Store>, first: Fingerprint) -> Self {
         Self {
             store: Arc::clone(store),
-            taken,
+            first,
+            more: Vec::new(),
         }
+    }
+
+    /// Another one that was taken already.
+    pub(super) fn add(&mut self, taken: Fingerprint) {
+        self.more.push(taken);
     }
 }
 
 impl Drop for Seats {
     fn drop(&mut self) {
-        for bucket in self.taken.drain(..) {
+        for bucket in [self.first].into_iter().chain(self.more.drain(..)) {
             self.store.lock(bucket).give_back(bucket);
         }
     }
@@ -31,7 +38,8 @@ impl Drop for Seats {
 
 impl std::fmt::Debug for Seats {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.debug_tuple("Seats").field(&self.taken.len()).finish()
+        let count = 1 + self.more.len();
+        out.debug_tuple("Seats").field(&count).finish()
     }
 }
 

@@ -60,7 +60,7 @@ impl<C: Clock> Limiter<C> {
         if let Some(shortage) = shortage {
             return Decision::Refused(shortage);
         }
-        let mut seats = Vec::new();
+        let mut seats: Option<Seats> = None;
         for draft in &drafts {
             let Ask { bucket, of, .. } = draft.ask;
             let table = match draft.place {
@@ -72,13 +72,16 @@ impl<C: Clock> Limiter<C> {
                 Kind::Rate(_) => table.put(bucket, owing(draft.debt, now), of),
                 Kind::AtOnce(_) => {
                     table.take(bucket, of);
-                    seats.push(bucket);
+                    match &mut seats {
+                        Some(seats) => seats.add(bucket),
+                        None => seats = Some(Seats::taken(&self.store, bucket)),
+                    }
                 }
             }
         }
         Decision::Admitted(Admission {
             tightest,
-            seats: (!seats.is_empty()).then(|| Seats::taken(&self.store, seats)),
+            seats,
             at: now,
         })
     }
