@@ -3,10 +3,10 @@
 
 use super::*;
 use crate::support::http2::Http2;
-use crate::support::upstream::ok;
+use crate::support::upstream::answer;
 use crate::support::{Peer, wait_until};
 
-const EVENT: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n8\r\n: ping\n\n\r\n";
+const EVENT: &str = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n8\r\n: ping\n\n\r\n";
 
 /// Two streams at once for each caller, and any number of other calls.
 const TABLES: &str =
@@ -71,10 +71,10 @@ fn a_stream_counts_while_it_is_open() {
     third.send(Post::to("/a2a").field(KEY.0, KEY.1).body(call("2")).bytes());
     let mut of_third = upstream.accept();
     of_third.request().unwrap();
-    of_third.send(ok());
-    let answer = third.answer();
-    assert!(!answer.head.has("ratelimit"));
-    assert_eq!(answer.status, 200);
+    of_third.send(answer("200 OK", "Connection: close\r\n", "{}"));
+    let other = third.answer();
+    assert!(!other.head.has("ratelimit"));
+    assert_eq!(other.status, 200);
     // Time does nothing: nobody knows when a stream ends. Its end does.
     gateway.clock.advance(Duration::from_secs(3600));
     assert!(wait(&third.ask(streaming())).is_some());
