@@ -19,5 +19,5 @@ pub use histogram::Histogram;
 pub use line::Line;
 pub use metrics::{
     CredentialMeters, CredentialResult, EndpointMeters, Exposition, HandshakeFailure,
-    HandshakeMeters, ListenerMeters, Metrics, NAMES, Presence, QuotaMeters, UpstreamMeters,
+    HandshakeMeters, LOCAL, ListenerMeters, Metrics, NAMES, Presence, QuotaMeters, UpstreamMeters,
 };
