@@ -1,10 +1,15 @@
-//! An admitted request is judged, and its endpoint found, without one heap allocation. A program of
-//! its own: the counter takes the place of its allocator.
+//! An admitted request is judged, its endpoint found, its caller recognised, and one quota asked,
+//! without one heap allocation. A program of its own: the counter takes the place of its allocator.
 
-#![allow(clippy::unwrap_used, reason = "a test")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test")]
 
 use allocation_counter::measure;
-use forecourt::config::Host;
+use forecourt::config::{self, Host};
+use forecourt::credential::{Callers, Shows, Verdict as Found, Who, fresh};
+use forecourt::http1::Fields;
+use forecourt::limit::{
+    self, Allowance, Call, Decision, Dimension, Limiter, ManualClock, Per, Quota, Rule, Subject,
+};
 use forecourt::protocol::{Contract, Supplied, Verdict, judge, releases};
 use forecourt::state::routes::Routes;
 use http::{HeaderMap, HeaderValue};
@@ -78,6 +83,85 @@ fn finding_an_endpoint_allocates_nothing() {
         let mut found = None;
         let counted = measure(|| found = routes.find(Some(host), "/a2a/x").map(|it| *it.endpoint));
         assert_eq!((counted.count_total, found), (0, Some(endpoint)), "{host}");
+    }
+}
+
+#[test]
+fn recognising_a_caller_allocates_nothing() {
+    let known = config::Caller {
+        name: "acme".into(),
+        key_sha256: vec![fresh::digest("fc_key")],
+        certificates: Vec::new(),
+        plan: None,
+        endpoints: None,
+    };
+    let callers = Callers::compile(&[known], http::HeaderName::from_static("x-api-key"));
+    let buckets = [limit::Caller::proven("acme".into(), None)];
+    for (line, shows) in [
+        (("x-api-key", "fc_key"), Shows::Nobody),
+        (("authorization", "Bearer fc_key"), Shows::Nobody),
+        (("x-other", "fc_key"), Shows::Caller(0)),
+    ] {
+        let fields = Fields::from(&headers(&[line]));
+        let mut name_length = 0;
+        let counted = measure(|| {
+            if let Found::Proven(proof) = callers.examine(&fields, shows)
+                && let Who::Caller(place) = proof.who
+                && let Some(caller) = buckets.get(place).cloned()
+            {
+                name_length = caller.name().len();
+            }
+        });
+        assert_eq!((counted.count_total, name_length), (0, 4), "{line:?}");
+    }
+}
+
+#[test]
+fn asking_one_quota_allocates_nothing() {
+    let one = std::num::NonZeroU32::MIN;
+    let rate = Allowance::Rate {
+        interval: std::time::Duration::from_secs(1),
+        burst: one.saturating_add(1),
+    };
+    let mine = Rule::new("mine", Dimension::Caller, rate);
+    let per: Per = Dimension::ALL.into_iter().collect();
+    let terms = Rule {
+        plans: vec![Some(rate)],
+        skills: Some(vec!["lead.submit".into()]),
+        methods: Some(vec!["SendMessage".into()]),
+        cost: vec![("lead.submit".into(), one)],
+        ..Rule::new("terms", per, rate)
+    };
+    let places = Rule::new("places", Dimension::Caller, Allowance::Concurrent(one));
+    for (rule, most) in [(mine, 2), (terms, 2), (places, 1)] {
+        let quotas = [Quota::compile(&rule, "lakeside")];
+        let limiter = Limiter::new(ManualClock::new(), 1000);
+        let caller = limit::Caller::proven("acme".into(), Some(0));
+        let call = Call {
+            method: "SendMessage",
+            skill: Some("lead.submit"),
+            tenant: Some("east"),
+        };
+        let who = Subject::new(&caller, [192, 0, 2, 1].into());
+        let who = who.calling(call);
+        // The first call of a caller makes room for it.
+        drop(limiter.check(&quotas, &who));
+        limiter.note_admitted(&caller);
+        limiter.note_refused(&caller, &quotas[0]);
+        let mut held = Vec::with_capacity(8);
+        let counted = measure(|| {
+            for _ in 0..4 {
+                if let Decision::Admitted(admission) = limiter.check(&quotas, &who) {
+                    held.push(admission);
+                    limiter.note_admitted(&caller);
+                } else {
+                    limiter.note_refused(&caller, &quotas[0]);
+                }
+            }
+        });
+        let is_rate = most > 1;
+        let expected = most - usize::from(is_rate);
+        assert_eq!((counted.count_total, held.len()), (0, expected), "{rule:?}");
     }
 }
 

@@ -16,8 +16,8 @@ use crate::config::amount::{spell_duration, spell_size};
 use crate::config::json::{Json, object, some};
 use crate::config::per::Dimension;
 use crate::config::settings::{
-    AccessLog, Clients, Endpoint, Identify, Limits, Listener, Log, NamedFile, PairFiles, Quota,
-    Settings, Upstream,
+    AccessLog, Allowance, Authenticate, Caller, Clients, Endpoint, Identify, Limits, Listener, Log,
+    NamedFile, PairFiles, Plan, Quota, Settings, Upstream,
 };
 use crate::config::web::Host;
 use crate::protocol::{Contract, Step, releases};
@@ -41,9 +41,21 @@ fn whole(settings: &Settings) -> Json {
             some(object([("address", some(address))]))
         }),
         ("callers", {
-            some(object([("identify", Some(Json::list(identify)))]))
+            let key_header = settings.callers.key_header.to_string();
+            some(object([
+                ("identify", Some(Json::list(identify))),
+                ("key_header", some(key_header)),
+            ]))
         }),
+        (
+            "caller",
+            some(tables(&settings.known, |it| caller(it, settings))),
+        ),
         ("quota", some(tables(&settings.quotas, quota))),
+        (
+            "plan",
+            some(tables(&settings.plans, |it| plan(it, settings))),
+        ),
         ("upstream", some(tables(&settings.upstreams, upstream))),
         (
             "endpoint",
@@ -138,19 +150,72 @@ fn source(identify: &Identify) -> String {
     }
 }
 
+/// The digests of keys are shown: they are no keys, and no way back to random ones.
+fn caller<'s>(caller: &'s Caller, settings: &'s Settings) -> (&'s str, Json) {
+    let listed = |all: Vec<String>| (!all.is_empty()).then(|| Json::list(all));
+    let keys = caller.key_sha256.iter().map(ToString::to_string);
+    let certificates = caller.certificates.iter().map(ToString::to_string);
+    let plan = caller.plan.and_then(|at| settings.plans.get(at));
+    let endpoints = caller.endpoints.as_ref().map(|all| {
+        let names = all.iter().filter_map(|at| settings.endpoints.get(*at));
+        Json::list(names.map(|it| &*it.name))
+    });
+    let shown = object([
+        ("key_sha256", listed(keys.collect())),
+        (
+            "certificate",
+            listed(certificates.map(|it| literal(&it)).collect()),
+        ),
+        ("plan", plan.and_then(|it| some(&*it.name))),
+        ("endpoints", endpoints),
+    ]);
+    (&caller.name, shown)
+}
+
 fn quota(quota: &Quota) -> (&str, Json) {
     let per: Vec<_> = quota.per.iter().map(Dimension::name).collect();
     let per = match per.as_slice() {
         [one] => (*one).into(),
         several => Json::list(several.iter().copied()),
     };
-    let shown = object([
+    let shown = [
         ("per", Some(per)),
-        ("rate", some(quota.rate())),
-        ("burst", some(quota.burst.get())),
         ("shared", some(quota.shared)),
-    ]);
-    (&quota.name, shown)
+        ("skills", words(quota.skills.as_deref())),
+        ("methods", words(quota.methods.as_deref())),
+        ("cost", {
+            let cost = tables(&quota.cost, |(name, cost)| (&**name, cost.get().into()));
+            (!quota.cost.is_empty()).then_some(cost)
+        }),
+    ];
+    (
+        &quota.name,
+        object(allowance(&quota.allowance).into_iter().chain(shown)),
+    )
+}
+
+fn allowance(allowance: &Allowance) -> [(&'static str, Option<Json>); 3] {
+    [
+        ("rate", allowance.rate().and_then(some)),
+        ("burst", allowance.burst().and_then(|it| some(it.get()))),
+        (
+            "concurrent",
+            allowance.concurrent().and_then(|it| some(it.get())),
+        ),
+    ]
+}
+
+fn plan<'s>(plan: &'s Plan, settings: &'s Settings) -> (&'s str, Json) {
+    let quotas = tables(&plan.quotas, |(place, changed)| {
+        let quota = settings.quotas.get(*place);
+        (quota.map_or("", |it| &*it.name), object(allowance(changed)))
+    });
+    (&plan.name, object([("quotas", Some(quotas))]))
+}
+
+/// A list of texts, where there is one.
+fn words(words: Option<&[Box<str>]>) -> Option<Json> {
+    words.map(|all| Json::list(all.iter().map(|it| literal(it))))
 }
 
 fn upstream(upstream: &Upstream) -> (&str, Json) {
@@ -200,7 +265,6 @@ fn endpoint(endpoint: &Endpoint, settings: &Settings) -> Json {
     let upstream = |at: usize| settings.upstreams.get(at).map_or("", |it| &*it.name);
     let quotas = endpoint.quotas.iter();
     let quotas = quotas.filter_map(|at| settings.quotas.get(*at).map(|it| &*it.name));
-    let methods = endpoint.methods.as_ref();
     let mut members = vec![("host", host), ("path", some(literal(&endpoint.path)))];
     match endpoint.contracts.as_slice() {
         [pin] => {
@@ -218,6 +282,13 @@ fn endpoint(endpoint: &Endpoint, settings: &Settings) -> Json {
         }
     }
     members.extend([
+        ("authenticate", some(endpoint.authenticate.name())),
+        (
+            "forward_credential",
+            // Alone it would be a problem: there is nothing to keep back.
+            (endpoint.authenticate != Authenticate::Off)
+                .then(|| endpoint.forward_credential.into()),
+        ),
         ("quotas", Some(Json::list(quotas))),
         ("ratelimit_headers", some(endpoint.ratelimit_headers.name())),
         ("http_status", some(endpoint.http_status.name())),
@@ -225,10 +296,7 @@ fn endpoint(endpoint: &Endpoint, settings: &Settings) -> Json {
             "report",
             Some(Json::list(endpoint.report.iter().map(Step::name))),
         ),
-        (
-            "methods",
-            methods.map(|all| Json::list(all.iter().map(|it| literal(it)))),
-        ),
+        ("methods", words(endpoint.methods.as_deref())),
     ]);
     object(members)
 }

@@ -3,29 +3,31 @@
 //!
 //! Must never hold a default that `docs/configuration.md` does not name, and never show a secret.
 
+mod caller;
 mod files;
 mod front;
 mod listener;
 mod log;
+mod quota;
 mod upstream;
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::num::{NonZeroU32, NonZeroUsize};
+use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use http::HeaderName;
 
-use crate::config::amount::spell_rate;
-use crate::config::per::Per;
 use crate::config::problem::{Problem, Problems};
 use crate::config::web::Host;
 use crate::protocol::{Contract, HttpStatus, Steps};
 
+pub use caller::{Authenticate, Caller, CertificateName, KeySha256};
 pub use files::{NamedFile, PairFiles, Place};
 pub use front::{ClientHeader, Front};
 pub use listener::{Clients, Listener, Tls};
 pub use log::{AccessLog, Level, Log, LogFormat};
+pub use quota::{Allowance, Plan, Quota};
 pub use upstream::{Upstream, UpstreamTls};
 
 /// A whole configuration.
@@ -46,8 +48,12 @@ pub struct Settings {
     pub shutdown: Shutdown,
     /// `[callers]`.
     pub callers: Callers,
+    /// `[caller.NAME]`, in the order of the file.
+    pub known: Vec<Caller>,
     /// `[quota.NAME]`, in the order of the file.
     pub quotas: Vec<Quota>,
+    /// `[plan.NAME]`, in the order of the file.
+    pub plans: Vec<Plan>,
     /// `[upstream.NAME]`, in the order of the file.
     pub upstreams: Vec<Upstream>,
     /// `[endpoint.NAME]`, in the order of the file; at least one.
@@ -84,7 +90,9 @@ impl Settings {
             log,
             shutdown,
             callers,
+            known,
             quotas,
+            plans,
             upstreams,
             endpoints,
             warnings: _,
@@ -96,7 +104,9 @@ impl Settings {
             && *log == next.log
             && *shutdown == next.shutdown
             && *callers == next.callers
+            && *known == next.known
             && *quotas == next.quotas
+            && *plans == next.plans
             && *upstreams == next.upstreams
             && *endpoints == next.endpoints
     }
@@ -181,8 +191,11 @@ pub struct Shutdown {
 /// `[callers]`: who is asking.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Callers {
-    /// What identifies a caller: the first that is present. Never empty. Default the address.
+    /// What identifies a caller who is not proven: the first that is present. Never empty. Default
+    /// the address.
     pub identify: Vec<Identify>,
+    /// The header in which API keys stand, beside `Authorization: Bearer`. Default `x-api-key`.
+    pub key_header: HeaderName,
 }
 
 /// One way to identify a caller.
@@ -192,32 +205,6 @@ pub enum Identify {
     Header(HeaderName),
     /// The client's address; always present, so always the last of a list.
     Address,
-}
-
-/// `[quota.NAME]`: so much, so often.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Quota {
-    /// Its name.
-    pub name: Box<str>,
-    /// What is counted apart.
-    pub per: Per,
-    /// One request per interval in the long run: the rate's period divided by its count, at least
-    /// 1 ns, rounded down to whole nanoseconds.
-    pub interval: Duration,
-    /// Requests at once after a rest; `burst` times `interval` is below 2^62 ns. Default: the count
-    /// of the rate.
-    pub burst: NonZeroU32,
-    /// One bucket across every endpoint that names the quota. Default false: each endpoint its own.
-    pub shared: bool,
-}
-
-impl Quota {
-    /// The rate as a configuration writes it, in the smallest period that has it exactly: `60/min`
-    /// is `1/s`.
-    #[must_use]
-    pub fn rate(&self) -> String {
-        spell_rate(self.interval)
-    }
 }
 
 /// `[endpoint.NAME]`: a public URL pinned to a contract, or to several.
@@ -231,6 +218,10 @@ pub struct Endpoint {
     pub path: Box<str>,
     /// Its contracts, never empty. One: pinned. Two or more: ambiguous, nothing is inferred.
     pub contracts: Vec<Pin>,
+    /// Whether it asks who is calling. Default off.
+    pub authenticate: Authenticate,
+    /// Whether the header that proved the caller travels on. Default true.
+    pub forward_credential: bool,
     /// Its quotas, as places in [`Settings::quotas`].
     pub quotas: Vec<usize>,
     /// How answers tell callers of their quotas. Default draft.

@@ -8,7 +8,9 @@ use crate::config::document::{Node, Value};
 use crate::config::per::Dimension;
 use crate::config::read::{FromNode, FromText, Wrong};
 use crate::config::schema::Shape;
-use crate::config::settings::{ClientHeader, Identify, Level, LogFormat, RateLimitHeaders, Secret};
+use crate::config::settings::{
+    Authenticate, ClientHeader, Identify, Level, LogFormat, RateLimitHeaders, Secret,
+};
 use crate::config::suggest;
 use crate::protocol::{Absence, Dialect, ExtensionUri, HttpStatus, Step, Version};
 
@@ -197,6 +199,12 @@ choice!(
     Demand::name
 );
 choice!(
+    Authenticate,
+    "\"off\", \"optional\" or \"required\"",
+    Authenticate::ALL,
+    Authenticate::name
+);
+choice!(
     LogFormat,
     "\"json\" or \"text\"",
     LogFormat::ALL,
@@ -204,7 +212,7 @@ choice!(
 );
 choice!(
     Dimension,
-    "\"caller\", \"endpoint\", \"address\" or \"all\"",
+    "\"caller\", \"endpoint\", \"address\", \"tenant\", \"skill\" or \"all\"",
     Dimension::ALL,
     Dimension::name
 );

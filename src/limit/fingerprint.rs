@@ -65,6 +65,8 @@ impl Hash for Fingerprint {
 pub(super) enum Domain {
     /// A quota in its scope.
     Quota,
+    /// Somebody who has proven their name.
+    Proven,
     /// Somebody known by a header.
     Header,
     /// Somebody known by the address only.
@@ -73,16 +75,23 @@ pub(super) enum Domain {
     Nobody,
     /// An address, whoever it says it is.
     Address,
+    /// A tenant, whatever it is.
+    Tenant,
+    /// A skill that is known.
+    Skill,
 }
 
 impl Domain {
     const fn tag(self) -> u8 {
         match self {
             Self::Quota => b'q',
+            Self::Proven => b'p',
             Self::Header => b'h',
             Self::Caller => b'c',
             Self::Nobody => b'n',
             Self::Address => b'a',
+            Self::Tenant => b't',
+            Self::Skill => b's',
         }
     }
 }

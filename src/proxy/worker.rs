@@ -4,13 +4,14 @@
 //! Everything here stays on its thread. What crosses threads (limiter, metrics, byte budget) comes
 //! in behind an `Arc` and is written without locks of ours.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 use uuid::Uuid;
 
 use super::intake::Budget;
 use super::repeated::Repeated;
+use crate::limit::SAMPLED;
 use crate::observe::{EndpointMeters, Pen, Rfc3339, Timestamp, WallClock};
 use crate::state::live::View;
 use crate::state::{Live, Readiness, Shared, Snapshot};
@@ -35,6 +36,8 @@ pub struct Worker {
     view: RefCell<View>,
     random: RefCell<fastrand::Rng>,
     spelled: RefCell<Rfc3339>,
+    /// Calls that quotas admitted.
+    admitted: Cell<u32>,
 }
 
 /// What a [`Worker`] is made of.
@@ -70,6 +73,7 @@ impl Worker {
             view: RefCell::new(parts.live.view()),
             random: RefCell::new(fastrand::Rng::new()),
             spelled: RefCell::default(),
+            admitted: Cell::default(),
         }
     }
 
@@ -90,6 +94,14 @@ impl Worker {
         let mut bytes = [0; 10];
         self.random.borrow_mut().fill(&mut bytes);
         uuid::Builder::from_unix_timestamp_millis(millis, &bytes).into_uuid()
+    }
+
+    /// Whether an admitted call is the one of so many that is noted for operators.
+    pub(super) fn samples(&self) -> bool {
+        let admitted = self.admitted.get().wrapping_add(1);
+        self.admitted.set(admitted);
+        // The middle one, so that a worker is as likely to tell too many as too few.
+        admitted % SAMPLED == SAMPLED / 2
     }
 
     /// A time as RFC 3339 in UTC.

@@ -9,10 +9,12 @@ use std::sync::Arc;
 use http::header::HeaderValue;
 
 use super::effective::Effective;
+use super::gate::Gate;
 use super::routes::Routes;
 use super::tls::Keyring;
 use crate::config::{self, Settings};
-use crate::limit::{Announcement, Clock, Limiter, Quota, Rule, Source};
+use crate::credential;
+use crate::limit::{self, Announcement, Clock, Limiter, Quota, Rule, Source};
 use crate::observe::{EndpointMeters, Metrics, QuotaMeters};
 use crate::protocol::{Contract, HttpStatus, Steps};
 use crate::upstream::{Meters, Parts, Secure, Timeouts, Upstream};
@@ -33,8 +35,12 @@ pub struct Snapshot {
     pub generation: u64,
     /// Where requests go.
     pub routes: Routes<Arc<Endpoint>>,
-    /// What names a caller, first match wins.
+    /// What names a caller who is not proven, first match wins.
     pub callers: Box<[Source]>,
+    /// What proves a caller.
+    pub credentials: credential::Callers,
+    /// Whose bucket a proven caller's is, in the order of the settings.
+    pub proven: Box<[limit::Caller]>,
     /// What it was compiled from.
     pub settings: Settings,
     /// How it is shown.
@@ -56,8 +62,12 @@ pub struct Endpoint {
     pub first: Pin,
     /// On an ambiguous endpoint the others.
     pub others: Box<[Pin]>,
+    /// What it asks of credentials. `None`: nothing.
+    pub gate: Option<Box<Gate>>,
     /// Checked together.
     pub quotas: Box<[Quota]>,
+    /// Whether one of them needs to know what a call says of itself.
+    pub quotas_look_inside: bool,
     /// How answers tell callers of those quotas.
     pub announcement: Announcement,
     /// Counters of those quotas, in the same order.
@@ -130,8 +140,8 @@ pub fn compile(
         .collect();
     let mut routes = Routes::default();
     let mut endpoints = Vec::with_capacity(settings.endpoints.len());
-    for endpoint in &settings.endpoints {
-        let compiled = compile_endpoint(endpoint, &settings, &upstreams, shared);
+    for (place, endpoint) in settings.endpoints.iter().enumerate() {
+        let compiled = compile_endpoint((place, endpoint), &settings, &upstreams, shared);
         if let Some(compiled) = compiled.map(Arc::new) {
             routes.add(&endpoint.host, &endpoint.path, Arc::clone(&compiled));
             endpoints.push(compiled);
@@ -146,10 +156,15 @@ pub fn compile(
             config::Identify::Address => Source::Address,
         })
         .collect();
+    let known = settings.known.iter();
+    let proven = known.map(|caller| limit::Caller::proven((*caller.name).into(), caller.plan));
+    let key_header = settings.callers.key_header.clone();
     Snapshot {
         generation,
         routes,
         callers,
+        credentials: credential::Callers::compile(&settings.known, key_header),
+        proven: proven.collect(),
         effective: Effective::of(&settings),
         settings,
         upstreams,
@@ -159,7 +174,7 @@ pub fn compile(
 
 /// `None` cannot happen with settings that were checked: every index is in range.
 fn compile_endpoint(
-    endpoint: &config::Endpoint,
+    (place, endpoint): (usize, &config::Endpoint),
     settings: &Settings,
     upstreams: &[Arc<Upstream>],
     shared: &Shared,
@@ -175,7 +190,7 @@ fn compile_endpoint(
     let rules = endpoint
         .quotas
         .iter()
-        .map(|index| settings.quotas.get(*index).map(rule))
+        .map(|index| rule(*index, settings))
         .collect::<Option<Vec<_>>>()?;
     let quotas: Box<[Quota]> = rules
         .iter()
@@ -186,11 +201,13 @@ fn compile_endpoint(
         path: endpoint.path.clone(),
         first,
         others,
+        gate: Gate::compile(place, endpoint, settings, &shared.metrics).map(Box::new),
         announcement: match endpoint.ratelimit_headers {
             config::RateLimitHeaders::Draft => Announcement::draft(&quotas),
             config::RateLimitHeaders::Legacy => Announcement::Legacy,
             config::RateLimitHeaders::Off => Announcement::Off,
         },
+        quotas_look_inside: quotas.iter().any(Quota::looks_inside),
         quotas,
         quota_meters: rules
             .iter()
@@ -206,14 +223,24 @@ fn compile_endpoint(
     })
 }
 
-fn rule(quota: &config::Quota) -> Rule {
-    Rule {
+/// What a quota says, with what each plan puts in its place.
+fn rule(place: usize, settings: &Settings) -> Option<Rule> {
+    let quota = settings.quotas.get(place)?;
+    let changed = |plan: &config::Plan| {
+        let changed = plan.quotas.iter().find(|(changed, _)| *changed == place);
+        changed.map(|(_, allowance)| *allowance)
+    };
+    Some(Rule {
         name: quota.name.clone(),
         per: quota.per,
-        interval: quota.interval,
-        burst: quota.burst,
+        allowance: quota.allowance,
+        plans: settings.plans.iter().map(changed).collect(),
         shared: quota.shared,
-    }
+        skills: quota.skills.clone(),
+        methods: quota.methods.clone(),
+        cost: quota.cost.clone(),
+        is_local: true,
+    })
 }
 
 /// The previous snapshot's upstream when its configuration is the same.

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("protocol", &[]),
     ("config", &["protocol"]),
+    ("credential", &["config", "http1"]),
     ("limit", &["protocol", "config", "http1"]),
     ("http1", &["protocol"]),
     ("wire", &[]),
@@ -16,17 +17,32 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("observe", &["protocol"]),
     (
         "state",
-        &["protocol", "config", "limit", "upstream", "observe"],
+        &[
+            "protocol",
+            "config",
+            "credential",
+            "limit",
+            "upstream",
+            "observe",
+        ],
     ),
     (
         "proxy",
-        &["protocol", "http1", "limit", "upstream", "state", "observe"],
+        &[
+            "protocol",
+            "http1",
+            "credential",
+            "limit",
+            "upstream",
+            "state",
+            "observe",
+        ],
     ),
     (
         "listen",
         &["protocol", "config", "http1", "wire", "state", "observe"],
     ),
-    ("admin", &["config", "state", "observe"]),
+    ("admin", &["config", "limit", "state", "observe"]),
     ("demo", &["protocol", "config", "app"]),
     (
         "app",

@@ -4,6 +4,8 @@
 //! Must never stop at the first problem, and must never complain about what is missing because of a
 //! mistake that was reported already.
 
+mod allowance;
+mod caller;
 mod contract;
 mod endpoint;
 mod files;
@@ -18,13 +20,16 @@ use std::collections::hash_map::Entry;
 use std::path::Path;
 use std::time::Duration;
 
+use http::HeaderName;
+
 use crate::config::amount::{NonZeroDuration, Size};
 use crate::config::file::{self, File};
 use crate::config::problem::Problems;
 use crate::config::read::{At, Field};
 use crate::config::report::{Finding, Report};
 use crate::config::settings::{
-    AccessLog, Callers, Identify, Level, Limits, Log, LogFormat, Runtime, Settings, Shutdown,
+    AccessLog, Authenticate, Callers, Identify, Level, Limits, Log, LogFormat, Runtime, Settings,
+    Shutdown,
 };
 use crate::config::web::Host;
 use crate::config::word::{Filled, Integer};
@@ -37,7 +42,7 @@ pub(crate) fn check(file: File, directory: &Path, report: &Report<'_>) -> Option
     let admin = listener::admin(&file.admin);
     let listeners = listener::check(&file, admin.address, directory, report);
     let limits = limits(&file.limits, report);
-    let callers = callers(&file.identify, report);
+    let callers = callers(&file, report);
     let quotas = quota::check(&file.quotas, report);
     let upstreams = upstream::check(&file.upstreams, directory, report);
     let contracts = contract::check(&file.contracts, report);
@@ -48,19 +53,34 @@ pub(crate) fn check(file: File, directory: &Path, report: &Report<'_>) -> Option
         own: &contracts,
         report,
     };
+    let plans = allowance::plans(&file.plans, &rooms.quotas, &quotas, report);
     let endpoints: Vec<_> = file
         .endpoints
         .iter()
         .map(|named| endpoint::check(named, &rooms))
         .collect();
+    let (plan_names, endpoint_names) = (
+        Names::of("plan", &file.plans),
+        Names::of("endpoint", &file.endpoints),
+    );
+    let known = caller::check(
+        &file.callers,
+        &caller::Rooms {
+            plans: &plan_names,
+            endpoints: &endpoint_names,
+        },
+        report,
+    );
+    caller::demands(&file, report);
     same_place(&file, report);
     front::shadows(&file, report);
     if report.has_errors() {
         return None;
     }
-    rooms.quotas.warn_unused(report);
-    rooms.upstreams.warn_unused(report);
-    rooms.contracts.warn_unused(report);
+    for names in [&rooms.quotas, &rooms.upstreams, &rooms.contracts] {
+        names.warn_unused("no endpoint names this", report);
+    }
+    plan_names.warn_unused("no caller has this", report);
     let settings = Settings {
         runtime: Runtime {
             workers: file.workers.value().and_then(Integer::some),
@@ -74,12 +94,15 @@ pub(crate) fn check(file: File, directory: &Path, report: &Report<'_>) -> Option
             timeout: file.timeout.or(Duration::from_secs(25)),
         },
         callers,
+        known: known.into_iter().collect::<Option<_>>()?,
         quotas: quotas.into_iter().collect::<Option<_>>()?,
+        plans: plans.into_iter().collect::<Option<_>>()?,
         upstreams: upstreams.into_iter().collect::<Option<_>>()?,
         endpoints: endpoints.into_iter().collect::<Option<_>>()?,
         warnings: Problems::default(),
     };
     warn_unverified(&settings, &file.endpoints, report);
+    caller::warn(&settings, &file, report);
     Some(settings)
 }
 
@@ -163,10 +186,13 @@ fn log(file: &file::Log, directory: &Path) -> Log {
     }
 }
 
-fn callers(identify: &Field<Vec<Field<Identify>>>, report: &Report<'_>) -> Callers {
-    let Field::Given(list) = identify else {
+fn callers(file: &File, report: &Report<'_>) -> Callers {
+    let key_header = file.key_header.value().map(|it| it.0);
+    let key_header = key_header.unwrap_or(HeaderName::from_static("x-api-key"));
+    let Field::Given(list) = &file.identify else {
         return Callers {
             identify: vec![Identify::Address],
+            key_header,
         };
     };
     if list.value.is_empty() {
@@ -190,7 +216,10 @@ fn callers(identify: &Field<Vec<Field<Identify>>>, report: &Report<'_>) -> Calle
             seen.push(at.value.clone());
         }
     }
-    Callers { identify: seen }
+    Callers {
+        identify: seen,
+        key_header,
+    }
 }
 
 /// Two endpoints on one host and path: which of them answered would be an accident.
@@ -221,37 +250,48 @@ fn same_place(file: &File, report: &Report<'_>) {
     }
 }
 
-/// A header that nobody verified tells callers apart only as long as they are honest.
+/// A header that nobody verified, and a tenant, tell calls apart only as long as callers are honest.
 fn warn_unverified(
     settings: &Settings,
     endpoints: &crate::config::table::Tables<file::Endpoint>,
     report: &Report<'_>,
 ) {
-    use crate::config::per::Dimension::{Address, Caller};
+    use crate::config::per::Dimension::{Address, Caller, Tenant};
     let by_header = settings
         .callers
         .identify
         .iter()
         .any(|identify| matches!(identify, Identify::Header(_)));
-    if !by_header {
-        return;
-    }
     for (endpoint, named) in settings.endpoints.iter().zip(endpoints.iter()) {
+        let warn = |what: &str, hint: &str| {
+            let span = named.value.quotas.given().map(|at: &At<_>| at.span.clone());
+            let path = format!("{}.quotas", named.path);
+            report.add(Finding::warning(span, path, what).hint(hint.to_owned()));
+        };
         let quotas = || {
             endpoint
                 .quotas
                 .iter()
                 .filter_map(|at| settings.quotas.get(*at))
         };
-        let per_caller = quotas().any(|quota| quota.per.contains(Caller));
-        let per_address = quotas().any(|quota| quota.per.contains(Address));
-        if per_caller && !per_address {
-            let span = named.value.quotas.given().map(|at: &At<_>| at.span.clone());
-            let what = "callers are told apart by a header that nobody verifies: who changes it gets \
-                        a new bucket";
-            let hint = "add a quota with per = \"address\" to this endpoint".to_owned();
-            let path = format!("{}.quotas", named.path);
-            report.add(Finding::warning(span, path, what).hint(hint));
+        let per = |dimension| quotas().any(|quota| quota.per.contains(dimension));
+        // What catches whoever changes its name at every call.
+        let mut whole =
+            quotas().filter(|quota| quota.is_for_every_call() && !quota.per.contains(Tenant));
+        let catches_address = whole.clone().any(|quota| quota.per.contains(Address));
+        let is_proven = endpoint.authenticate == Authenticate::Required;
+        if by_header && !is_proven && per(Caller) && !catches_address {
+            warn(
+                "callers are told apart by a header that nobody verifies: who changes it gets a new \
+                 bucket",
+                "add a quota with per = \"address\" to this endpoint",
+            );
+        }
+        if per(Tenant) && whole.next().is_none() {
+            warn(
+                "a tenant is whatever the caller writes: who changes it gets a new bucket",
+                "add a quota that counts no tenant, such as one with per = \"caller\"",
+            );
         }
     }
 }

@@ -36,9 +36,14 @@ impl<'f> Names<'f> {
         }
     }
 
+    /// The place of a name, which does not count as used.
+    pub(crate) fn place(&self, name: &str) -> Option<usize> {
+        self.places.get(name).copied()
+    }
+
     /// The place of a name, which counts as used; no report where there is none.
     pub(crate) fn find(&self, name: &Name) -> Option<usize> {
-        let place = self.places.get(&*name.0).copied()?;
+        let place = self.place(&name.0)?;
         self.used.borrow_mut().insert(place);
         Some(place)
     }
@@ -84,12 +89,12 @@ impl<'f> Names<'f> {
         }
     }
 
-    /// Warns of every table that no endpoint named.
-    pub(crate) fn warn_unused(&self, report: &Report<'_>) {
+    /// Warns of every table that was not named: `what` begins the sentence that ends in its kind.
+    pub(crate) fn warn_unused(&self, what: &str, report: &Report<'_>) {
         let used = self.used.borrow();
         for (place, (_, path, span)) in self.tables.iter().enumerate() {
             if !used.contains(&place) {
-                let what = format!("no endpoint names this {}", self.kind);
+                let what = format!("{what} {}", self.kind);
                 report.add(Finding::warning(span.clone(), *path, what));
             }
         }

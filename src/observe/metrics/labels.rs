@@ -2,6 +2,7 @@
 
 use prometheus_client::encoding::EncodeLabelSet;
 
+use super::CredentialResult;
 use crate::protocol::{Outcome, Step};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -13,6 +14,21 @@ pub(super) struct At {
 pub(super) struct EndedAt {
     pub(super) endpoint: String,
     pub(super) outcome: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct Examined {
+    endpoint: String,
+    result: &'static str,
+}
+
+impl Examined {
+    pub(super) fn at(endpoint: &str, result: CredentialResult) -> Self {
+        Self {
+            endpoint: endpoint.to_owned(),
+            result: result.label(),
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -31,6 +47,7 @@ pub(super) struct Reported {
 pub(super) struct Decided {
     pub(super) quota: String,
     pub(super) decision: &'static str,
+    pub(super) source: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -99,10 +116,11 @@ pub(super) fn reported(endpoint: &str, step: Step) -> Reported {
     }
 }
 
-pub(super) fn decided(quota: &str, decision: &'static str) -> Decided {
+pub(super) fn decided(quota: &str, decision: &'static str, source: &'static str) -> Decided {
     Decided {
         quota: quota.to_owned(),
         decision,
+        source,
     }
 }
 
