@@ -256,3 +256,76 @@ impl Alive {
         true
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+    use std::rc::Rc;
+
+    use http::StatusCode;
+    use http_body::Body;
+    use http_body_util::Empty;
+    use tokio::io::duplex;
+    use tokio::time::timeout;
+
+    use super::*;
+    use crate::http1::{Answer, Lines, RequestHead};
+    use crate::listen::served::Served;
+    use crate::state::Listener;
+
+    struct Nothing;
+
+    impl Handler for Nothing {
+        type Body = Empty<Bytes>;
+
+        async fn handle<B>(&self, _: RequestHead, _: B) -> Answer<Self::Body>
+        where
+            B: Body<Data = Bytes> + Unpin,
+        {
+            Answer {
+                status: StatusCode::OK,
+                lines: Lines::new(),
+                body: Empty::new(),
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_does_not_answer_a_ping_is_cut() {
+        let hour = Duration::from_secs(3600);
+        let limits = Limits {
+            connections: 1,
+            header_bytes: 1 << 14,
+            header_count: 100,
+            header_timeout: hour,
+            idle_timeout: hour,
+            concurrent_streams: 1,
+        };
+        let peer: SocketAddr = "127.0.0.1:1".parse().unwrap();
+        let meters = crate::observe::Metrics::new("0").listener("public");
+        for answers in [true, false] {
+            let (near, far) = duplex(1 << 16);
+            let listener = Rc::new(Listener::bare("public", meters.clone()));
+            let connection = Connection::new(peer, listener, "http", Instant::now());
+            let ticket = Rc::new(Served::default()).enter();
+            let (_requests, client) = h2::client::handshake(near).await.unwrap();
+            let mut client = std::pin::pin!(client);
+            let served = serve(far, &connection, limits, &Nothing, &ticket);
+            let both = async {
+                tokio::select! {
+                    ended = served => Some(ended),
+                    _ = client.as_mut(), if answers => None,
+                }
+            };
+            let start = Instant::now();
+            let ended = timeout(10 * (PING + PONG), both).await;
+            match answers {
+                true => assert!(ended.is_err(), "{ended:?}"),
+                false => {
+                    assert_eq!(ended.unwrap(), Some(Ended::Broken));
+                    assert_eq!(start.elapsed(), PING + PONG);
+                }
+            }
+        }
+    }
+}
