@@ -95,7 +95,7 @@ impl<C: Clock> Limiter<C> {
     pub fn check(&self, quotas: &[Quota], who: &Subject<'_>) -> Decision {
         match quotas {
             [] => Decision::Admitted(Admission::default()),
-            [quota] => self.check_one(quota, who, self.clock.now()),
+            [quota] => self.check_one(quota, who),
             several => self.check_several(several, who, self.clock.now()),
         }
     }
@@ -177,10 +177,11 @@ impl<C: Clock> Limiter<C> {
         self.store.overflowed()
     }
 
-    fn check_one(&self, quota: &Quota, who: &Subject<'_>, now: Moment) -> Decision {
+    fn check_one(&self, quota: &Quota, who: &Subject<'_>) -> Decision {
         let Some(ask) = quota.ask(who).filter(|_| quota.is_local()) else {
             return Decision::Admitted(Admission::default());
         };
+        let now = self.clock.now();
         let (decided, seats) = match ask.kind {
             Kind::Rate(pace) => (self.pay(quota, &ask, pace, now), None),
             Kind::AtOnce(most) => {
