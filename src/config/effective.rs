@@ -7,6 +7,8 @@
 //! Tables stand in the order of the file. An endpoint shows every column of its contract, whether it
 //! came from a release, from the operator's own contract or from an override.
 
+mod issuer;
+
 use std::path::Path;
 
 use ipnet::IpNet;
@@ -42,6 +44,10 @@ fn whole(settings: &Settings) -> Json {
         }),
         ("callers", {
             some(object([("identify", Some(Json::list(identify)))]))
+        }),
+        ("issuer", {
+            let issuers = &settings.issuers;
+            (!issuers.is_empty()).then(|| tables(issuers, issuer::issuer))
         }),
         ("quota", some(tables(&settings.quotas, quota))),
         ("upstream", some(tables(&settings.upstreams, upstream))),

@@ -3,6 +3,8 @@
 //! Must never hold a rule that looks at two keys: those are in `check`. A new key is added here, in
 //! `settings`, in `config/forecourt.toml` and in `docs/configuration.md`; tests compare them.
 
+mod issuer;
+
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -17,6 +19,8 @@ use crate::config::table::{Named, Table, Tables};
 use crate::config::web::{Host, Path, ServerName, UpstreamUrl};
 use crate::config::word::{Demand, Filled, Integer, Name};
 use crate::protocol::{Absence, Dialect, ExtensionUri, HttpStatus, Step, Version};
+
+pub(crate) use issuer::Issuer;
 
 /// A number of things of which there must be one.
 pub(crate) type AtLeastOne = Integer<1, { u32::MAX as u64 }>;
@@ -34,6 +38,7 @@ pub(crate) struct File {
     pub(crate) delay: Field<Duration>,
     pub(crate) timeout: Field<Duration>,
     pub(crate) identify: Field<List<Identify>>,
+    pub(crate) issuers: Tables<Issuer>,
     pub(crate) quotas: Tables<Quota>,
     pub(crate) upstreams: Tables<Upstream>,
     pub(crate) endpoints: Tables<Endpoint>,
@@ -171,6 +176,7 @@ impl File {
             delay,
             timeout,
             identify,
+            issuers: root.named("issuer", "[issuer.NAME]", Issuer::take),
             quotas: root.named("quota", "[quota.NAME]", quota),
             upstreams: root.named("upstream", "[upstream.NAME]", upstream),
             endpoints: root.named("endpoint", "[endpoint.NAME]", endpoint),

@@ -36,11 +36,11 @@ pub use per::{Dimension, Per};
 pub use problem::{Excerpt, Problem, Problems, Severity};
 pub use schema::schema;
 pub use settings::{
-    AccessLog, Admin, Callers, ClientHeader, Clients, Endpoint, Front, Identify, Level, Limits,
-    Listener, Log, LogFormat, NamedFile, PairFiles, Pin, Place, Quota, RateLimitHeaders, Runtime,
-    Secret, Settings, Shutdown, Tls, Upstream, UpstreamTls,
+    AccessLog, Admin, Algorithm, Callers, ClientHeader, Clients, Endpoint, Front, Identify, Issuer,
+    Jwks, Level, Limits, Listener, Log, LogFormat, NamedFile, PairFiles, Pin, Place, Quota,
+    RateLimitHeaders, Runtime, Secret, Settings, Shutdown, Tls, Upstream, UpstreamTls,
 };
-pub use web::{Host, UpstreamUrl};
+pub use web::{Host, KeysUrl, UpstreamUrl};
 
 use report::{Finding, Report};
 

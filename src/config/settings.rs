@@ -5,6 +5,7 @@
 
 mod files;
 mod front;
+mod issuer;
 mod listener;
 mod log;
 mod upstream;
@@ -24,6 +25,7 @@ use crate::protocol::{Contract, HttpStatus, Steps};
 
 pub use files::{NamedFile, PairFiles, Place};
 pub use front::{ClientHeader, Front};
+pub use issuer::{Algorithm, Issuer, Jwks};
 pub use listener::{Clients, Listener, Tls};
 pub use log::{AccessLog, Level, Log, LogFormat};
 pub use upstream::{Upstream, UpstreamTls};
@@ -46,6 +48,8 @@ pub struct Settings {
     pub shutdown: Shutdown,
     /// `[callers]`.
     pub callers: Callers,
+    /// `[issuer.NAME]`, in the order of the file.
+    pub issuers: Vec<Issuer>,
     /// `[quota.NAME]`, in the order of the file.
     pub quotas: Vec<Quota>,
     /// `[upstream.NAME]`, in the order of the file.
@@ -84,6 +88,7 @@ impl Settings {
             log,
             shutdown,
             callers,
+            issuers,
             quotas,
             upstreams,
             endpoints,
@@ -96,6 +101,7 @@ impl Settings {
             && *log == next.log
             && *shutdown == next.shutdown
             && *callers == next.callers
+            && *issuers == next.issuers
             && *quotas == next.quotas
             && *upstreams == next.upstreams
             && *endpoints == next.endpoints

@@ -8,7 +8,9 @@ use crate::config::document::{Node, Value};
 use crate::config::per::Dimension;
 use crate::config::read::{FromNode, FromText, Wrong};
 use crate::config::schema::Shape;
-use crate::config::settings::{ClientHeader, Identify, Level, LogFormat, RateLimitHeaders, Secret};
+use crate::config::settings::{
+    Algorithm, ClientHeader, Identify, Level, LogFormat, RateLimitHeaders, Secret,
+};
 use crate::config::suggest;
 use crate::protocol::{Absence, Dialect, ExtensionUri, HttpStatus, Step, Version};
 
@@ -244,6 +246,27 @@ choice!(
     Absence::ALL,
     Absence::name
 );
+
+impl FromText for Algorithm {
+    const EXPECTED: &'static str = "an algorithm such as \"RS256\" or \"ES256\"";
+
+    fn from_text(text: &str) -> Result<Self, Wrong> {
+        if text.eq_ignore_ascii_case("none") {
+            return Err(Wrong::because("is no signature at all").hint("leave it out"));
+        }
+        if ["HS256", "HS384", "HS512"].contains(&text) {
+            return Err(
+                Wrong::because("is symmetric: whoever can verify a token could sign one")
+                    .hint("have the issuer sign with RS256, ES256 or EdDSA"),
+            );
+        }
+        choose(text, Self::ALL, Self::name)
+    }
+
+    fn shape() -> Shape {
+        Shape::words(Self::ALL.map(Self::name))
+    }
+}
 
 impl FromText for Version {
     const EXPECTED: &'static str = "an A2A version such as \"1.0\"";

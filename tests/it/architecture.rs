@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("protocol", &[]),
     ("config", &["protocol"]),
+    ("credential", &["protocol", "config"]),
     ("limit", &["protocol", "config", "http1"]),
     ("http1", &["protocol"]),
     ("wire", &[]),
@@ -16,11 +17,27 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("observe", &["protocol"]),
     (
         "state",
-        &["protocol", "config", "limit", "upstream", "observe"],
+        &[
+            "protocol",
+            "config",
+            "credential",
+            "http1",
+            "limit",
+            "upstream",
+            "observe",
+        ],
     ),
     (
         "proxy",
-        &["protocol", "http1", "limit", "upstream", "state", "observe"],
+        &[
+            "protocol",
+            "http1",
+            "credential",
+            "limit",
+            "upstream",
+            "state",
+            "observe",
+        ],
     ),
     (
         "listen",

@@ -8,6 +8,7 @@ mod contract;
 mod endpoint;
 mod files;
 mod front;
+mod issuer;
 mod listener;
 mod names;
 mod quota;
@@ -38,6 +39,7 @@ pub(crate) fn check(file: File, directory: &Path, report: &Report<'_>) -> Option
     let listeners = listener::check(&file, admin.address, directory, report);
     let limits = limits(&file.limits, report);
     let callers = callers(&file.identify, report);
+    let issuers = issuer::check(&file.issuers, directory, report);
     let quotas = quota::check(&file.quotas, report);
     let upstreams = upstream::check(&file.upstreams, directory, report);
     let contracts = contract::check(&file.contracts, report);
@@ -74,6 +76,7 @@ pub(crate) fn check(file: File, directory: &Path, report: &Report<'_>) -> Option
             timeout: file.timeout.or(Duration::from_secs(25)),
         },
         callers,
+        issuers: issuers.into_iter().collect::<Option<_>>()?,
         quotas: quotas.into_iter().collect::<Option<_>>()?,
         upstreams: upstreams.into_iter().collect::<Option<_>>()?,
         endpoints: endpoints.into_iter().collect::<Option<_>>()?,
