@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
+use std::num::NonZeroU32;
 
 use serde::Serialize;
 
@@ -105,8 +106,11 @@ struct Contract<'s> {
 struct Quota<'s> {
     name: &'s str,
     per: Vec<&'static str>,
-    rate: String,
-    burst: u32,
+    /// `None` where it counts requests at once.
+    rate: Option<String>,
+    burst: Option<u32>,
+    /// `None` where it is a rate.
+    concurrent: Option<u32>,
     shared: bool,
     admitted: u64,
     refused: u64,
@@ -284,8 +288,9 @@ fn quotas(snapshot: &Snapshot) -> Vec<Quota<'_>> {
             Quota {
                 name: &quota.name,
                 per: quota.per.iter().map(config::Dimension::name).collect(),
-                rate: quota.rate(),
-                burst: quota.burst.get(),
+                rate: quota.allowance.rate(),
+                burst: quota.allowance.burst().map(NonZeroU32::get),
+                concurrent: quota.allowance.concurrent().map(NonZeroU32::get),
                 shared: quota.shared,
                 admitted: meters.map_or(0, |meters| meters.admitted.get()),
                 refused: meters.map_or(0, |meters| meters.refused.get()),

@@ -18,8 +18,8 @@ use crate::config::amount::{spell_duration, spell_size};
 use crate::config::json::{Json, object, some};
 use crate::config::per::Dimension;
 use crate::config::settings::{
-    AccessLog, Clients, Endpoint, Identify, Limits, Listener, Log, NamedFile, PairFiles, Quota,
-    Settings, Upstream,
+    AccessLog, Allowance, Clients, Endpoint, Identify, Limits, Listener, Log, NamedFile, PairFiles,
+    Plan, Quota, Settings, Upstream,
 };
 use crate::config::web::Host;
 use crate::protocol::{Contract, Step, releases};
@@ -50,6 +50,10 @@ fn whole(settings: &Settings) -> Json {
             (!issuers.is_empty()).then(|| tables(issuers, issuer::issuer))
         }),
         ("quota", some(tables(&settings.quotas, quota))),
+        (
+            "plan",
+            some(tables(&settings.plans, |it| plan(it, settings))),
+        ),
         ("upstream", some(tables(&settings.upstreams, upstream))),
         (
             "endpoint",
@@ -150,13 +154,44 @@ fn quota(quota: &Quota) -> (&str, Json) {
         [one] => (*one).into(),
         several => Json::list(several.iter().copied()),
     };
-    let shown = object([
+    let shown = [
         ("per", Some(per)),
-        ("rate", some(quota.rate())),
-        ("burst", some(quota.burst.get())),
         ("shared", some(quota.shared)),
-    ]);
-    (&quota.name, shown)
+        ("skills", words(quota.skills.as_deref())),
+        ("methods", words(quota.methods.as_deref())),
+        ("cost", {
+            let cost = tables(&quota.cost, |(name, cost)| (&**name, cost.get().into()));
+            (!quota.cost.is_empty()).then_some(cost)
+        }),
+    ];
+    (
+        &quota.name,
+        object(allowance(&quota.allowance).into_iter().chain(shown)),
+    )
+}
+
+fn allowance(allowance: &Allowance) -> [(&'static str, Option<Json>); 3] {
+    [
+        ("rate", allowance.rate().and_then(some)),
+        ("burst", allowance.burst().and_then(|it| some(it.get()))),
+        (
+            "concurrent",
+            allowance.concurrent().and_then(|it| some(it.get())),
+        ),
+    ]
+}
+
+fn plan<'s>(plan: &'s Plan, settings: &'s Settings) -> (&'s str, Json) {
+    let quotas = tables(&plan.quotas, |(place, changed)| {
+        let quota = settings.quotas.get(*place);
+        (quota.map_or("", |it| &*it.name), object(allowance(changed)))
+    });
+    (&plan.name, object([("quotas", Some(quotas))]))
+}
+
+/// A list of texts, where there is one.
+fn words(words: Option<&[Box<str>]>) -> Option<Json> {
+    words.map(|all| Json::list(all.iter().map(|it| literal(it))))
 }
 
 fn upstream(upstream: &Upstream) -> (&str, Json) {
@@ -206,7 +241,6 @@ fn endpoint(endpoint: &Endpoint, settings: &Settings) -> Json {
     let upstream = |at: usize| settings.upstreams.get(at).map_or("", |it| &*it.name);
     let quotas = endpoint.quotas.iter();
     let quotas = quotas.filter_map(|at| settings.quotas.get(*at).map(|it| &*it.name));
-    let methods = endpoint.methods.as_ref();
     let mut members = vec![("host", host), ("path", some(literal(&endpoint.path)))];
     match endpoint.contracts.as_slice() {
         [pin] => {
@@ -231,10 +265,7 @@ fn endpoint(endpoint: &Endpoint, settings: &Settings) -> Json {
             "report",
             Some(Json::list(endpoint.report.iter().map(Step::name))),
         ),
-        (
-            "methods",
-            methods.map(|all| Json::list(all.iter().map(|it| literal(it)))),
-        ),
+        ("methods", words(endpoint.methods.as_deref())),
     ]);
     object(members)
 }

@@ -40,6 +40,7 @@ pub(crate) struct File {
     pub(crate) identify: Field<List<Identify>>,
     pub(crate) issuers: Tables<Issuer>,
     pub(crate) quotas: Tables<Quota>,
+    pub(crate) plans: Tables<Plan>,
     pub(crate) upstreams: Tables<Upstream>,
     pub(crate) endpoints: Tables<Endpoint>,
     pub(crate) contracts: Tables<Contract>,
@@ -95,9 +96,22 @@ pub(crate) struct Log {
 
 pub(crate) struct Quota {
     pub(crate) per: Field<List<Dimension>>,
+    pub(crate) allowance: Allowance,
+    pub(crate) shared: Field<bool>,
+    pub(crate) skills: Field<List<Filled>>,
+    pub(crate) methods: Field<List<Filled>>,
+    pub(crate) cost: Pairs<AtLeastOne>,
+}
+
+/// How much a quota lets through: what stands in a quota, and what a plan puts in its place.
+pub(crate) struct Allowance {
     pub(crate) rate: Field<Rate>,
     pub(crate) burst: Field<AtLeastOne>,
-    pub(crate) shared: Field<bool>,
+    pub(crate) concurrent: Field<AtLeastOne>,
+}
+
+pub(crate) struct Plan {
+    pub(crate) quotas: Tables<Allowance>,
 }
 
 pub(crate) struct Upstream {
@@ -178,6 +192,7 @@ impl File {
             identify,
             issuers: root.named("issuer", "[issuer.NAME]", Issuer::take),
             quotas: root.named("quota", "[quota.NAME]", quota),
+            plans: root.named("plan", "[plan.NAME]", plan),
             upstreams: root.named("upstream", "[upstream.NAME]", upstream),
             endpoints: root.named("endpoint", "[endpoint.NAME]", endpoint),
             contracts: root.named("contract", "[contract.NAME]", contract),
@@ -264,14 +279,39 @@ fn log(mut table: Table<'_>) -> Log {
 
 fn quota(mut table: Table<'_>) -> Quota {
     let per = table.one_or_list("per");
+    let per = table.unless_misspelt(per, "per", &[]);
+    let mut allowance = allowance(&mut table);
+    allowance.rate = table.unless_misspelt(allowance.rate, "rate", &["concurrent"]);
     let quota = Quota {
-        per: table.unless_misspelt(per, "per", &[]),
-        rate: table.required("rate"),
-        burst: table.field("burst"),
+        per,
+        allowance,
         shared: table.field("shared"),
+        skills: table.list("skills"),
+        methods: table.list("methods"),
+        cost: table.pairs("cost", "`cost`"),
     };
     table.finish();
     quota
+}
+
+fn allowance(table: &mut Table<'_>) -> Allowance {
+    Allowance {
+        rate: table.field("rate"),
+        burst: table.field("burst"),
+        concurrent: table.field("concurrent"),
+    }
+}
+
+fn plan(mut table: Table<'_>) -> Plan {
+    let plan = Plan {
+        quotas: table.named("quotas", "`quotas`", |mut table| {
+            let read = allowance(&mut table);
+            table.finish();
+            read
+        }),
+    };
+    table.finish();
+    plan
 }
 
 fn upstream(mut table: Table<'_>) -> Upstream {

@@ -11,11 +11,22 @@ pub enum Dimension {
     All,
     /// One bucket per client address, whoever it says it is, and per endpoint unless shared.
     Address,
+    /// One bucket per `params.tenant`, and per endpoint unless shared. The caller's text.
+    Tenant,
+    /// One bucket per AAP skill that is known, and per endpoint unless shared.
+    Skill,
 }
 
 impl Dimension {
     /// Every dimension.
-    pub const ALL: [Self; 4] = [Self::Caller, Self::Endpoint, Self::All, Self::Address];
+    pub const ALL: [Self; 6] = [
+        Self::Caller,
+        Self::Endpoint,
+        Self::All,
+        Self::Address,
+        Self::Tenant,
+        Self::Skill,
+    ];
 
     /// The name used in configuration.
     #[must_use]
@@ -25,6 +36,8 @@ impl Dimension {
             Self::Endpoint => "endpoint",
             Self::All => "all",
             Self::Address => "address",
+            Self::Tenant => "tenant",
+            Self::Skill => "skill",
         }
     }
 }

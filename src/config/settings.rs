@@ -3,31 +3,33 @@
 //!
 //! Must never hold a default that `docs/configuration.md` does not name, and never show a secret.
 
+mod caller;
 mod files;
 mod front;
 mod issuer;
 mod listener;
 mod log;
+mod quota;
 mod upstream;
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::num::{NonZeroU32, NonZeroUsize};
+use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use http::HeaderName;
 
-use crate::config::amount::spell_rate;
-use crate::config::per::Per;
 use crate::config::problem::{Problem, Problems};
 use crate::config::web::Host;
 use crate::protocol::{Contract, HttpStatus, Steps};
 
+pub use caller::{Caller, CertificateName, KeySha256};
 pub use files::{NamedFile, PairFiles, Place};
 pub use front::{ClientHeader, Front};
 pub use issuer::{Algorithm, Issuer, Jwks};
 pub use listener::{Clients, Listener, Tls};
 pub use log::{AccessLog, Level, Log, LogFormat};
+pub use quota::{Allowance, Plan, Quota};
 pub use upstream::{Upstream, UpstreamTls};
 
 /// A whole configuration.
@@ -52,6 +54,8 @@ pub struct Settings {
     pub issuers: Vec<Issuer>,
     /// `[quota.NAME]`, in the order of the file.
     pub quotas: Vec<Quota>,
+    /// `[plan.NAME]`, in the order of the file.
+    pub plans: Vec<Plan>,
     /// `[upstream.NAME]`, in the order of the file.
     pub upstreams: Vec<Upstream>,
     /// `[endpoint.NAME]`, in the order of the file; at least one.
@@ -90,6 +94,7 @@ impl Settings {
             callers,
             issuers,
             quotas,
+            plans,
             upstreams,
             endpoints,
             warnings: _,
@@ -103,6 +108,7 @@ impl Settings {
             && *callers == next.callers
             && *issuers == next.issuers
             && *quotas == next.quotas
+            && *plans == next.plans
             && *upstreams == next.upstreams
             && *endpoints == next.endpoints
     }
@@ -198,32 +204,6 @@ pub enum Identify {
     Header(HeaderName),
     /// The client's address; always present, so always the last of a list.
     Address,
-}
-
-/// `[quota.NAME]`: so much, so often.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Quota {
-    /// Its name.
-    pub name: Box<str>,
-    /// What is counted apart.
-    pub per: Per,
-    /// One request per interval in the long run: the rate's period divided by its count, at least
-    /// 1 ns, rounded down to whole nanoseconds.
-    pub interval: Duration,
-    /// Requests at once after a rest; `burst` times `interval` is below 2^62 ns. Default: the count
-    /// of the rate.
-    pub burst: NonZeroU32,
-    /// One bucket across every endpoint that names the quota. Default false: each endpoint its own.
-    pub shared: bool,
-}
-
-impl Quota {
-    /// The rate as a configuration writes it, in the smallest period that has it exactly: `60/min`
-    /// is `1/s`.
-    #[must_use]
-    pub fn rate(&self) -> String {
-        spell_rate(self.interval)
-    }
 }
 
 /// `[endpoint.NAME]`: a public URL pinned to a contract, or to several.

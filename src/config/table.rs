@@ -17,7 +17,14 @@ mod draw;
 mod list;
 
 /// The keys of tables with names that hold tables themselves.
-const NESTED: [&str; 4] = ["headers", "proxy_protocol", "tls", "upstreams"];
+const NESTED: [&str; 6] = [
+    "cost",
+    "headers",
+    "proxy_protocol",
+    "quotas",
+    "tls",
+    "upstreams",
+];
 
 /// A table being read.
 pub(crate) struct Table<'t> {
@@ -285,7 +292,8 @@ impl<'t> Table<'t> {
         let Value::Table(entries) = &entry.node.value else {
             named.is_complete = false;
             let what = format!("expected tables with names, {section}");
-            let hint = matches!(entry.node.value, Value::List(_))
+            let is_list = matches!(entry.node.value, Value::List(_));
+            let hint = (is_list && !section.starts_with('`'))
                 .then(|| format!("write {section} instead of [[{key}]]"));
             self.report
                 .add(Finding::error(entry.key_span.clone(), path, what).hint(hint));
@@ -296,8 +304,12 @@ impl<'t> Table<'t> {
             .find(|entry| !matches!(entry.node.value, Value::Table(_)));
         if let Some(stray) = stray {
             named.is_complete = false;
-            let what = format!("stands in [{key}], which holds only tables with names");
-            let hint = format!("name the table: {section}");
+            let (what, hint) = if section.starts_with('`') {
+                (format!("is no table, and {section} holds only those"), None)
+            } else {
+                let what = format!("stands in [{key}], which holds only tables with names");
+                (what, Some(format!("name the table: {section}")))
+            };
             let path = key_path(&path, &stray.key);
             self.report
                 .add(Finding::error(stray.key_span.clone(), path, what).hint(hint));

@@ -206,7 +206,7 @@ choice!(
 );
 choice!(
     Dimension,
-    "\"caller\", \"endpoint\", \"address\" or \"all\"",
+    "\"caller\", \"endpoint\", \"address\", \"tenant\", \"skill\" or \"all\"",
     Dimension::ALL,
     Dimension::name
 );

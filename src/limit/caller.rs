@@ -1,11 +1,15 @@
-//! Decides whose bucket a request falls into: the first configured source that is present.
+//! Decides whose bucket a request falls into: a proven caller's, or the first configured source that
+//! is present.
 //!
-//! Nothing here proves who somebody is. A header that nobody verified separates honest callers
-//! from each other and no more, which is why an address quota should stand beside it. The value
-//! of a header must never come out of this file again: only its fingerprint does.
+//! Nothing here proves who somebody is; whoever was proven by other means has a bucket under their
+//! name ([`Caller::proven`]). A header that nobody verified separates honest callers from each
+//! other and no more, which is why an address quota should stand beside it. The value of a header
+//! must never come out of this file again: only its fingerprint does.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
+use std::sync::Arc;
 
 use http::HeaderName;
 
@@ -21,17 +25,19 @@ pub enum Source {
     Address,
 }
 
-/// Who is calling, as far as the configured sources say.
+/// Who is calling: proven, or as far as the configured sources say. Cheap to clone.
 ///
 /// Shown by its [`name`](Caller::name), which is fit for a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caller {
     fingerprint: Fingerprint,
     known: Known,
+    plan: Option<usize>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Known {
+    Proven(Arc<str>),
     Header(HeaderName),
     Address(IpAddr),
     No,
@@ -62,6 +68,7 @@ pub fn identify(sources: &[Source], fields: &Fields, address: IpAddr) -> Caller 
                     return Caller {
                         fingerprint,
                         known: Known::Header(name.clone()),
+                        plan: None,
                     };
                 }
             }
@@ -69,6 +76,7 @@ pub fn identify(sources: &[Source], fields: &Fields, address: IpAddr) -> Caller 
                 return Caller {
                     fingerprint: by_address(Domain::Caller, address),
                     known: Known::Address(address),
+                    plan: None,
                 };
             }
         }
@@ -76,29 +84,46 @@ pub fn identify(sources: &[Source], fields: &Fields, address: IpAddr) -> Caller 
     Caller {
         fingerprint: Fingerprint::of(Domain::Nobody, []),
         known: Known::No,
+        plan: None,
     }
 }
 
 impl Caller {
+    /// Somebody who has proven to be the one of this name. The bucket belongs to the name, whatever
+    /// it was proven by. `plan`: the place of their plan in the configuration, where they have one.
+    #[must_use]
+    pub fn proven(name: Arc<str>, plan: Option<usize>) -> Self {
+        Self {
+            fingerprint: Fingerprint::of(Domain::Proven, [name.as_bytes()]),
+            known: Known::Proven(name),
+            plan,
+        }
+    }
+
     /// The keyed fingerprint of what names the caller.
     #[must_use]
     pub const fn fingerprint(&self) -> Fingerprint {
         self.fingerprint
     }
-}
 
-impl Caller {
-    /// A name fit for a log: `address 192.0.2.7`, `x-api-key#1a2b3c4d` or `nobody`, never the key
-    /// itself. The eight digits are stable within the process.
+    /// The place of their plan in the configuration. Whoever is not proven has none.
     #[must_use]
-    pub fn name(&self) -> String {
+    pub const fn plan(&self) -> Option<usize> {
+        self.plan
+    }
+
+    /// A name fit for a log: that of a proven caller, `address 192.0.2.7`, `x-api-key#1a2b3c4d` or
+    /// `nobody`, never the key itself. The eight digits are stable within the process.
+    #[must_use]
+    pub fn name(&self) -> Cow<'_, str> {
         match &self.known {
-            Known::Header(name) => named(name.as_str(), self.fingerprint.short()),
+            Known::Proven(name) => Cow::Borrowed(name),
+            Known::Header(name) => named(name.as_str(), self.fingerprint.short()).into(),
             Known::Address(address) => match network(*address) {
-                IpAddr::V4(address) => format!("address {address}"),
-                IpAddr::V6(prefix) => format!("address {prefix}/64"),
+                IpAddr::V4(address) => format!("address {address}").into(),
+                IpAddr::V6(prefix) => format!("address {prefix}/64").into(),
             },
-            Known::No => "nobody".to_owned(),
+            Known::No => Cow::Borrowed("nobody"),
         }
     }
 }
@@ -272,6 +297,23 @@ mod tests {
     }
 
     #[test]
+    fn a_proven_caller_is_its_name_and_nobody_elses_bucket() {
+        let acme = Caller::proven("acme".into(), None);
+        assert_eq!((&*acme.name(), acme.plan()), ("acme", None));
+        let planned = Caller::proven("acme".into(), Some(1));
+        assert_eq!(planned.plan(), Some(1));
+        assert_eq!(acme.fingerprint(), planned.fingerprint());
+        let other = Caller::proven("acme2".into(), None);
+        assert_ne!(acme.fingerprint(), other.fingerprint());
+        // Not even by a header of the same bytes.
+        assert_ne!(acme.fingerprint(), print(&[("x-api-key", "acme")]));
+        assert_eq!(
+            identify(&[], &Fields::default(), [192, 0, 2, 7].into()).plan(),
+            None
+        );
+    }
+
+    #[test]
     fn an_address_is_its_network() {
         assert_eq!(name(&[], "::ffff:192.0.2.7"), "address 192.0.2.7");
         assert_eq!(
@@ -300,7 +342,8 @@ mod tests {
             prop_assert_eq!(by(one), by(inside));
             let same = network(one) == network(other);
             prop_assert_eq!(by(one) == by(other), same);
-            let name = identify(&[Source::Address], &Fields::default(), one).name();
+            let caller = identify(&[Source::Address], &Fields::default(), one);
+            let name = caller.name();
             let prefix = name.strip_prefix("address ").and_then(|it| it.strip_suffix("/64"));
             let prefix: Ipv6Addr = prefix.unwrap().parse().unwrap();
             prop_assert_eq!(by(prefix.into()), by(one));

@@ -65,6 +65,8 @@ impl Hash for Fingerprint {
 pub(super) enum Domain {
     /// A quota in its scope.
     Quota,
+    /// Somebody who has proven their name.
+    Proven,
     /// Somebody known by a header.
     Header,
     /// Somebody known by the address only.
@@ -79,6 +81,7 @@ impl Domain {
     const fn tag(self) -> u8 {
         match self {
             Self::Quota => b'q',
+            Self::Proven => b'p',
             Self::Header => b'h',
             Self::Caller => b'c',
             Self::Nobody => b'n',

@@ -69,6 +69,15 @@ const REPEATABLE_METHODS: [&str; 7] = [
     "GetExtendedAgentCard",
 ];
 
+/// AAP's skills.
+pub const SKILLS: [&str; 5] = [
+    "dealer.information",
+    "inventory.facets",
+    "inventory.search",
+    "inventory.vehicle",
+    "lead.submit",
+];
+
 /// AAP's skills that only read.
 const READING_SKILLS: [&str; 4] = [
     "dealer.information",

@@ -29,7 +29,7 @@ pub mod wording;
 pub use card::CARDS;
 pub use contract::{Absence, Contract, Dialect, Violations};
 pub use dialect::{Answer, ErrorText, Stamp, render};
-pub use envelope::{Envelope, Id, Unreadable, peek};
+pub use envelope::{Envelope, Id, SKILLS, Unreadable, peek};
 pub use extension::ExtensionUri;
 pub use headers::Supplied;
 pub use judge::{Activation, Verdict, judge};

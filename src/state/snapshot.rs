@@ -207,11 +207,15 @@ fn compile_endpoint(
 }
 
 fn rule(quota: &config::Quota) -> Rule {
+    let (interval, burst) = match quota.allowance {
+        config::Allowance::Rate { interval, burst } => (interval, burst),
+        config::Allowance::Concurrent(most) => (std::time::Duration::from_nanos(1), most),
+    };
     Rule {
         name: quota.name.clone(),
         per: quota.per,
-        interval: quota.interval,
-        burst: quota.burst,
+        interval,
+        burst,
         shared: quota.shared,
     }
 }

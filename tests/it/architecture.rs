@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("protocol", &[]),
     ("config", &["protocol"]),
-    ("credential", &["protocol", "config"]),
+    ("credential", &["config", "http1"]),
     ("limit", &["protocol", "config", "http1"]),
     ("http1", &["protocol"]),
     ("wire", &[]),

@@ -4,6 +4,7 @@
 //! Must never stop at the first problem, and must never complain about what is missing because of a
 //! mistake that was reported already.
 
+mod allowance;
 mod contract;
 mod endpoint;
 mod files;
@@ -50,6 +51,7 @@ pub(crate) fn check(file: File, directory: &Path, report: &Report<'_>) -> Option
         own: &contracts,
         report,
     };
+    let plans = allowance::plans(&file.plans, &rooms.quotas, &quotas, report);
     let endpoints: Vec<_> = file
         .endpoints
         .iter()
@@ -78,6 +80,7 @@ pub(crate) fn check(file: File, directory: &Path, report: &Report<'_>) -> Option
         callers,
         issuers: issuers.into_iter().collect::<Option<_>>()?,
         quotas: quotas.into_iter().collect::<Option<_>>()?,
+        plans: plans.into_iter().collect::<Option<_>>()?,
         upstreams: upstreams.into_iter().collect::<Option<_>>()?,
         endpoints: endpoints.into_iter().collect::<Option<_>>()?,
         warnings: Problems::default(),
@@ -224,37 +227,47 @@ fn same_place(file: &File, report: &Report<'_>) {
     }
 }
 
-/// A header that nobody verified tells callers apart only as long as they are honest.
+/// A header that nobody verified, and a tenant, tell calls apart only as long as callers are honest.
 fn warn_unverified(
     settings: &Settings,
     endpoints: &crate::config::table::Tables<file::Endpoint>,
     report: &Report<'_>,
 ) {
-    use crate::config::per::Dimension::{Address, Caller};
+    use crate::config::per::Dimension::{Address, Caller, Tenant};
     let by_header = settings
         .callers
         .identify
         .iter()
         .any(|identify| matches!(identify, Identify::Header(_)));
-    if !by_header {
-        return;
-    }
     for (endpoint, named) in settings.endpoints.iter().zip(endpoints.iter()) {
+        let warn = |what: &str, hint: &str| {
+            let span = named.value.quotas.given().map(|at: &At<_>| at.span.clone());
+            let path = format!("{}.quotas", named.path);
+            report.add(Finding::warning(span, path, what).hint(hint.to_owned()));
+        };
         let quotas = || {
             endpoint
                 .quotas
                 .iter()
                 .filter_map(|at| settings.quotas.get(*at))
         };
-        let per_caller = quotas().any(|quota| quota.per.contains(Caller));
-        let per_address = quotas().any(|quota| quota.per.contains(Address));
-        if per_caller && !per_address {
-            let span = named.value.quotas.given().map(|at: &At<_>| at.span.clone());
-            let what = "callers are told apart by a header that nobody verifies: who changes it gets \
-                        a new bucket";
-            let hint = "add a quota with per = \"address\" to this endpoint".to_owned();
-            let path = format!("{}.quotas", named.path);
-            report.add(Finding::warning(span, path, what).hint(hint));
+        let per = |dimension| quotas().any(|quota| quota.per.contains(dimension));
+        // What catches whoever changes its name at every call.
+        let mut whole =
+            quotas().filter(|quota| quota.is_for_every_call() && !quota.per.contains(Tenant));
+        let catches_address = whole.clone().any(|quota| quota.per.contains(Address));
+        if by_header && per(Caller) && !catches_address {
+            warn(
+                "callers are told apart by a header that nobody verifies: who changes it gets a new \
+                 bucket",
+                "add a quota with per = \"address\" to this endpoint",
+            );
+        }
+        if per(Tenant) && whole.next().is_none() {
+            warn(
+                "a tenant is whatever the caller writes: who changes it gets a new bucket",
+                "add a quota that counts no tenant, such as one with per = \"caller\"",
+            );
         }
     }
 }

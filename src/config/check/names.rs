@@ -36,9 +36,14 @@ impl<'f> Names<'f> {
         }
     }
 
+    /// The place of a name, which does not count as used.
+    pub(crate) fn place(&self, name: &str) -> Option<usize> {
+        self.places.get(name).copied()
+    }
+
     /// The place of a name, which counts as used; no report where there is none.
     pub(crate) fn find(&self, name: &Name) -> Option<usize> {
-        let place = self.places.get(&*name.0).copied()?;
+        let place = self.place(&name.0)?;
         self.used.borrow_mut().insert(place);
         Some(place)
     }

@@ -1,5 +1,6 @@
 //! What settings come out: defaults, references, overrides, places.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use super::*;
@@ -56,6 +57,42 @@ fn defaults_are_those_of_the_documentation() {
 }
 
 #[test]
+fn a_plan_changes_what_it_names_and_nothing_else() {
+    let settings = fixture("plans.toml");
+    let [buyer, leads, streams, house] = &settings.quotas[..] else {
+        panic!("{:?}", settings.quotas)
+    };
+    let rate = |millis, burst| Allowance::Rate {
+        interval: Duration::from_millis(millis),
+        burst: NonZeroU32::new(burst).unwrap(),
+    };
+    let concurrent = |most| Allowance::Concurrent(NonZeroU32::new(most).unwrap());
+    assert_eq!(buyer.allowance, rate(1000, 60));
+    assert!(buyer.is_for_every_call() && !leads.is_for_every_call());
+    assert_eq!(leads.cost.len(), 2);
+    assert_eq!(
+        leads.cost[0],
+        ("lead.submit".into(), NonZeroU32::new(10).unwrap())
+    );
+    assert_eq!(streams.allowance, concurrent(4));
+    assert_eq!(house.skills.as_deref(), Some(&["house.inspect".into()][..]));
+    let plans: Vec<_> = settings
+        .plans
+        .iter()
+        .map(|plan| (&*plan.name, plan.quotas.as_slice()))
+        .collect();
+    assert_eq!(
+        plans,
+        [
+            ("gold", &[(0, rate(100, 100)), (2, concurrent(40))][..]),
+            ("patient", &[(0, rate(1000, 600))]),
+            ("quick", &[(0, rate(100, 10)), (1, rate(600, 500))]),
+            ("plain", &[]),
+        ]
+    );
+}
+
+#[test]
 fn the_design_loads() {
     let settings = fixture("design-both.toml");
     let tls = settings.listeners[1].tls.as_ref().unwrap();
@@ -74,8 +111,11 @@ fn the_design_loads() {
     let quota = &settings.quotas[0];
     assert!(quota.per.contains(Dimension::Caller) && !quota.shared);
     assert_eq!(
-        (quota.interval, quota.burst.get()),
-        (Duration::from_secs(1), 20)
+        (
+            quota.allowance.rate().unwrap(),
+            quota.allowance.burst().unwrap().get()
+        ),
+        ("1/s".to_owned(), 20)
     );
     let both = &settings.endpoints[1];
     let pins: Vec<_> = both
