@@ -47,7 +47,7 @@ fn whole(settings: &Settings) -> Json {
         }),
         ("issuer", {
             let issuers = &settings.issuers;
-            (!issuers.is_empty()).then(|| tables(issuers, issuer::issuer))
+            (!issuers.is_empty()).then(|| tables(issuers, |it| issuer::issuer(it, settings)))
         }),
         ("quota", some(tables(&settings.quotas, quota))),
         (

@@ -36,10 +36,10 @@ pub use per::{Dimension, Per};
 pub use problem::{Excerpt, Problem, Problems, Severity};
 pub use schema::schema;
 pub use settings::{
-    AccessLog, Admin, Algorithm, Allowance, Caller, Callers, CertificateName, ClientHeader, Clients,
-    Endpoint, Front, Identify, Issuer, Jwks, KeySha256, Level, Limits, Listener, Log, LogFormat,
-    NamedFile, PairFiles, Pin, Place, Plan, Quota, RateLimitHeaders, Runtime, Secret, Settings,
-    Shutdown, Tls, Upstream, UpstreamTls,
+    AccessLog, Admin, Algorithm, Allowance, Caller, Callers, CertificateName, ClientHeader,
+    Clients, Endpoint, Front, Identify, Issuer, Jwks, KeySha256, Level, Limits, Listener, Log,
+    LogFormat, NamedFile, PairFiles, Pin, Place, Plan, Quota, RateLimitHeaders, Runtime, Secret,
+    Settings, Shutdown, Tls, Upstream, UpstreamTls,
 };
 pub use web::{Host, KeysUrl, UpstreamUrl};
 

@@ -23,11 +23,13 @@ use super::histogram::Histogram;
 use crate::protocol::{Outcome, Step};
 
 mod handshake;
+mod issuers;
 mod labels;
 mod meters;
 mod names;
 
 pub use handshake::{HandshakeFailure, HandshakeMeters};
+pub use issuers::{KeyMeters, TokenMeters};
 use labels::{
     At, Certified, Decided, EndedAt, Filled, On, Pooled, Reloaded, Reported, Shaken, Unproxied,
     Worker, at, certified, decided, ended_at, filled, on, pooled, reported, shaken, unproxied,
@@ -76,6 +78,7 @@ pub struct Metrics {
     probes: Family<On, Counter>,
     handshake_failures: Family<Shaken, Counter>,
     certificate_expiry: Family<Certified, Gauge>,
+    issuers: issuers::Families,
     upstream_connections: Family<Pooled, Gauge>,
     reloads: Family<Reloaded, Counter>,
     generation: Gauge,
@@ -110,6 +113,7 @@ impl Metrics {
             probes: Family::default(),
             handshake_failures: Family::default(),
             certificate_expiry: Family::default(),
+            issuers: issuers::Families::default(),
             upstream_connections: Family::default(),
             reloads: Family::default(),
             generation: Gauge::default(),
@@ -199,6 +203,7 @@ impl Metrics {
             "forecourt_tls_certificate_expiry_timestamp_seconds",
             self.certificate_expiry.clone(),
         );
+        self.issuers.register(registry);
         add(
             registry,
             "forecourt_requests_in_flight",

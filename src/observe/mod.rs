@@ -18,6 +18,6 @@ pub use clock::{ManualWallClock, Rfc3339, SystemWallClock, Timestamp, WallClock,
 pub use histogram::Histogram;
 pub use line::Line;
 pub use metrics::{
-    EndpointMeters, Exposition, HandshakeFailure, HandshakeMeters, ListenerMeters, Metrics, NAMES,
-    Presence, QuotaMeters, UpstreamMeters,
+    EndpointMeters, Exposition, HandshakeFailure, HandshakeMeters, KeyMeters, ListenerMeters,
+    Metrics, NAMES, Presence, QuotaMeters, TokenMeters, UpstreamMeters,
 };

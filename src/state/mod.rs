@@ -5,6 +5,7 @@
 
 pub mod connection;
 pub mod effective;
+pub mod issuers;
 pub mod listener;
 pub mod live;
 pub mod readiness;
@@ -15,6 +16,7 @@ pub mod tls;
 pub mod watch;
 
 pub use effective::Effective;
+pub use issuers::{Issuer, Issuers, Keys};
 pub use listener::{Listener, Networks};
 pub use live::Live;
 pub use readiness::Readiness;

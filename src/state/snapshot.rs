@@ -9,6 +9,7 @@ use std::sync::Arc;
 use http::header::HeaderValue;
 
 use super::effective::Effective;
+use super::issuers::Issuers;
 use super::routes::Routes;
 use super::tls::Keyring;
 use crate::config::{self, Settings};
@@ -35,6 +36,8 @@ pub struct Snapshot {
     pub routes: Routes<Arc<Endpoint>>,
     /// What names a caller, first match wins.
     pub callers: Box<[Source]>,
+    /// Whose tokens are believed.
+    pub issuers: Issuers,
     /// What it was compiled from.
     pub settings: Settings,
     /// How it is shown.
@@ -150,6 +153,7 @@ pub fn compile(
         generation,
         routes,
         callers,
+        issuers: Issuers::compile(&settings, keyring, &shared.metrics),
         effective: Effective::of(&settings),
         settings,
         upstreams,

@@ -40,7 +40,6 @@ pub(crate) fn check(file: File, directory: &Path, report: &Report<'_>) -> Option
     let listeners = listener::check(&file, admin.address, directory, report);
     let limits = limits(&file.limits, report);
     let callers = callers(&file.identify, report);
-    let issuers = issuer::check(&file.issuers, directory, report);
     let quotas = quota::check(&file.quotas, report);
     let upstreams = upstream::check(&file.upstreams, directory, report);
     let contracts = contract::check(&file.contracts, report);
@@ -52,6 +51,7 @@ pub(crate) fn check(file: File, directory: &Path, report: &Report<'_>) -> Option
         report,
     };
     let plans = allowance::plans(&file.plans, &rooms.quotas, &quotas, report);
+    let issuers = issuer::check(&file, directory, report);
     let endpoints: Vec<_> = file
         .endpoints
         .iter()

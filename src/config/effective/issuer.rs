@@ -3,9 +3,14 @@
 use super::{literal, named};
 use crate::config::amount::spell_duration;
 use crate::config::json::{Json, object, some};
-use crate::config::settings::{Algorithm, Issuer, Jwks};
+use crate::config::settings::{Algorithm, Issuer, Jwks, Settings};
 
-pub(super) fn issuer(issuer: &Issuer) -> (&str, Json) {
+pub(super) fn issuer<'s>(issuer: &'s Issuer, settings: &Settings) -> (&'s str, Json) {
+    let plan = issuer.plan.and_then(|at| settings.plans.get(at));
+    let endpoints = issuer.endpoints.as_ref().map(|places| {
+        let endpoints = places.iter().filter_map(|at| settings.endpoints.get(*at));
+        Json::list(endpoints.map(|it| &*it.name))
+    });
     let audience = issuer.audience.iter().map(|it| literal(it));
     let algorithms = issuer.algorithms.iter().copied().map(Algorithm::name);
     let (jwks, ca, refresh) = match &issuer.jwks {
@@ -25,6 +30,12 @@ pub(super) fn issuer(issuer: &Issuer) -> (&str, Json) {
         ("refresh", refresh),
         ("leeway", some(spell_duration(issuer.leeway))),
         ("caller_claim", some(literal(&issuer.caller_claim))),
+        (
+            "plan_claim",
+            issuer.plan_claim.as_ref().and_then(|it| some(literal(it))),
+        ),
+        ("plan", plan.and_then(|it| some(&*it.name))),
+        ("endpoints", endpoints),
     ]);
     (&issuer.name, shown)
 }

@@ -7,7 +7,7 @@ use crate::config::read::{Field, List};
 use crate::config::settings::Algorithm;
 use crate::config::table::Table;
 use crate::config::web::KeysAt;
-use crate::config::word::Filled;
+use crate::config::word::{Filled, Name};
 
 pub(crate) struct Issuer {
     pub(crate) issuer: Field<Filled>,
@@ -18,6 +18,9 @@ pub(crate) struct Issuer {
     pub(crate) refresh: Field<NonZeroDuration>,
     pub(crate) leeway: Field<Duration>,
     pub(crate) caller_claim: Field<Filled>,
+    pub(crate) plan_claim: Field<Filled>,
+    pub(crate) plan: Field<Name>,
+    pub(crate) endpoints: Field<List<Name>>,
 }
 
 impl Issuer {
@@ -32,6 +35,9 @@ impl Issuer {
             refresh: table.field("refresh"),
             leeway: table.field("leeway"),
             caller_claim: table.field("caller_claim"),
+            plan_claim: table.field("plan_claim"),
+            plan: table.field("plan"),
+            endpoints: table.list("endpoints"),
         };
         table.finish();
         issuer

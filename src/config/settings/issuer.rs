@@ -24,6 +24,14 @@ pub struct Issuer {
     pub leeway: Duration,
     /// The claim that names the caller. Default `sub`.
     pub caller_claim: Box<str>,
+    /// The claim that names the plan. `None`: all have the same.
+    pub plan_claim: Option<Box<str>>,
+    /// The plan of callers whose token names none that there is, as a place in
+    /// [`Settings::plans`](super::Settings::plans).
+    pub plan: Option<usize>,
+    /// Where its callers may call, as places in [`Settings::endpoints`](super::Settings::endpoints);
+    /// never empty. `None`: everywhere.
+    pub endpoints: Option<Vec<usize>>,
 }
 
 /// Where an issuer's keys are.
