@@ -248,7 +248,8 @@ choice!(
 );
 
 impl FromText for Algorithm {
-    const EXPECTED: &'static str = "an algorithm such as \"RS256\" or \"ES256\"";
+    const EXPECTED: &'static str =
+        "one of the algorithms RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, EdDSA";
 
     fn from_text(text: &str) -> Result<Self, Wrong> {
         if text.eq_ignore_ascii_case("none") {

@@ -115,6 +115,22 @@ impl Bad {
             Self::NoCaller => "no_caller",
         }
     }
+
+    /// For the log.
+    #[must_use]
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Malformed => "the token cannot be read",
+            Self::UnknownIssuer => "the token is of no issuer that is known",
+            Self::Algorithm => "the token's algorithm is not taken",
+            Self::UnknownKey => "the token's key is not known",
+            Self::BadSignature => "the token's signature is bad",
+            Self::WrongAudience => "the token is for another audience",
+            Self::Expired => "the token is expired",
+            Self::NotYetValid => "the token is not yet valid",
+            Self::NoCaller => "the token names no caller",
+        }
+    }
 }
 
 impl Verified {

@@ -5,12 +5,15 @@
 //! in behind an `Arc` and is written without locks of ours.
 
 use std::cell::RefCell;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use uuid::Uuid;
 
 use super::intake::Budget;
 use super::repeated::Repeated;
+use super::token::{Believed, KNOWN};
+use crate::credential::token::Cache;
 use crate::observe::{EndpointMeters, Pen, Rfc3339, Timestamp, WallClock};
 use crate::state::live::View;
 use crate::state::{Live, Readiness, Shared, Snapshot};
@@ -35,6 +38,8 @@ pub struct Worker {
     view: RefCell<View>,
     random: RefCell<fastrand::Rng>,
     spelled: RefCell<Rfc3339>,
+    /// Tokens that were believed.
+    pub(super) tokens: RefCell<Cache<Rc<Believed>>>,
 }
 
 /// What a [`Worker`] is made of.
@@ -70,6 +75,7 @@ impl Worker {
             view: RefCell::new(parts.live.view()),
             random: RefCell::new(fastrand::Rng::new()),
             spelled: RefCell::default(),
+            tokens: RefCell::new(Cache::new(KNOWN)),
         }
     }
 

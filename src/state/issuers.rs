@@ -74,10 +74,11 @@ impl Issuers {
         self.all.iter()
     }
 
-    /// The one whose tokens have this `iss`.
+    /// The one whose tokens have this `iss`, and its place.
     #[must_use]
-    pub fn find(&self, issuer: &str) -> Option<&Arc<Issuer>> {
-        self.all.iter().find(|it| *it.rules.issuer == *issuer)
+    pub fn find(&self, issuer: &str) -> Option<(usize, &Arc<Issuer>)> {
+        let mut all = self.all.iter().enumerate();
+        all.find(|(_, it)| *it.rules.issuer == *issuer)
     }
 }
 

@@ -70,6 +70,10 @@ impl FromText for KeysAt {
                     .hint("such characters are written percent-encoded, in UTF-8"),
             );
         }
+        if base.contains('@') {
+            return Err(Wrong::because("contains a user name or password")
+                .hint("keys are public: they are fetched without one"));
+        }
         let base = UpstreamUrl::from_text(base)?;
         if !base.https && !is_here(&base.host) {
             return Err(Wrong::because(
