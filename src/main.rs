@@ -2,13 +2,15 @@
 //!
 //! Exit codes: 0 well, 1 a failure while running, 2 wrong usage, 78 a bad configuration.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal, Read, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use forecourt::app::{self, Gateway, Inherited, Options, StartError};
 use forecourt::config;
+use forecourt::credential::fresh::{self, Fresh, SHORT};
+use forecourt::credential::key::LONGEST;
 use forecourt::demo::{self, Screen};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -50,6 +52,11 @@ enum Command {
     },
     /// Print the JSON Schema of the configuration file, for editors.
     Schema,
+    /// Make API keys, or the digests by which the configuration knows them.
+    Key {
+        #[command(subcommand)]
+        command: KeyCommand,
+    },
     /// Show the rules at work, in front of an embedded dealer agent; then serve for trying out.
     Demo {
         /// Exit after the walk: 0 when every answer was what the rules say, else 1.
@@ -58,11 +65,29 @@ enum Command {
     },
 }
 
+#[derive(Subcommand)]
+enum KeyCommand {
+    /// Print a new key on standard output, once, and the caller's table on standard error.
+    New {
+        /// The caller's name in the configuration.
+        #[arg(value_parser = caller_name)]
+        name: String,
+    },
+    /// Read a key from standard input, and print the `key_sha256` of it.
+    Hash,
+}
+
 fn main() -> ExitCode {
     match Arguments::parse().command {
         Command::Run { config } => run(config),
         Command::Check { file } => check(file),
-        Command::Schema => schema(),
+        Command::Schema => print(&config::schema()),
+        Command::Key {
+            command: KeyCommand::New { name },
+        } => new_key(&name),
+        Command::Key {
+            command: KeyCommand::Hash,
+        } => hash_key(),
         Command::Demo { once } => demo(once),
     }
 }
@@ -84,13 +109,60 @@ fn check(file: PathBuf) -> ExitCode {
     }
 }
 
-fn schema() -> ExitCode {
+fn print(text: &str) -> ExitCode {
     // Whoever reads the pipe may have seen enough of it.
-    match io::stdout().write_all(config::schema().as_bytes()) {
+    match io::stdout().write_all(text.as_bytes()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn caller_name(name: &str) -> Result<String, &'static str> {
+    config::name_flaw(name).map_or_else(|| Ok(name.to_owned()), Err)
+}
+
+fn new_key(name: &str) -> ExitCode {
+    let key = match Fresh::draw() {
+        Ok(key) => key,
+        Err(error) => {
+            eprintln!("no randomness to make a key of: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    // Apart, so that the key can go into a file or a pipe and the table is still read.
+    eprint!(
+        "# The key stands on standard output and nowhere else. For the configuration:\n{}",
+        fresh::table(name, key.expose())
+    );
+    print(&format!("{}\n", key.expose()))
+}
+
+fn hash_key() -> ExitCode {
+    let mut bytes = Vec::new();
+    let most = u64::try_from(LONGEST + 3).unwrap_or(u64::MAX);
+    if let Err(error) = io::stdin().take(most).read_to_end(&mut bytes) {
+        eprintln!("{error}");
+        return ExitCode::FAILURE;
+    }
+    // The end of the line is not the key's.
+    let line = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    match fresh::fit(line) {
+        Ok(key) => {
+            if key.len() < SHORT {
+                eprintln!(
+                    "warning: a key this short can be guessed by whoever sees its digest; \
+                     `forecourt key new` makes one that cannot"
+                );
+            }
+            print(&format!("{}\n", fresh::digest(key)))
+        }
+        Err(why) => {
+            eprintln!("{why}");
             ExitCode::FAILURE
         }
     }

@@ -69,7 +69,7 @@ fn expected(refusal: &Refusal) -> ([i32; 3], Data) {
             Data::Aap("UNSUPPORTED_SKILL", false),
         ),
         Refusal::Failed { retryable, .. } => ([-32603; 3], Data::Aap("INTERNAL_ERROR", *retryable)),
-        Refusal::Unauthenticated | Refusal::PermissionDenied => ([-32000; 3], Data::Nothing),
+        Refusal::Unauthenticated(_) | Refusal::PermissionDenied => ([-32000; 3], Data::Nothing),
     }
 }
 

@@ -6,7 +6,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use forecourt::config::{Dimension, Format, Identify, Problems, Settings, Severity, parse};
+use forecourt::config::{
+    Allowance, Dimension, Format, Identify, Problems, Settings, Severity, parse,
+};
 use serde_json::Value;
 
 /// The variables there are. None of these values may ever be shown.
@@ -199,9 +201,11 @@ fn holds(settings: &Settings) {
     let by_address = identify.iter().position(|it| *it == Identify::Address);
     assert!(!identify.is_empty() && by_address.is_none_or(|at| at + 1 == identify.len()));
     for quota in &settings.quotas {
-        assert!(quota.interval >= Duration::from_nanos(1));
-        let refill = quota.interval.as_nanos() * u128::from(quota.burst.get());
-        assert!(refill < 1 << 62, "{}", quota.name);
+        if let Allowance::Rate { interval, burst } = quota.allowance {
+            assert!(interval >= Duration::from_nanos(1));
+            let refill = interval.as_nanos() * u128::from(burst.get());
+            assert!(refill < 1 << 62, "{}", quota.name);
+        }
         assert!(!(quota.shared && quota.per.contains(Dimension::Endpoint)));
     }
     for upstream in &settings.upstreams {

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use forecourt::protocol::envelope::{Id, peek};
 use forecourt::protocol::headers::{A2A_EXTENSIONS, A2A_VERSION, Supplied};
 use forecourt::protocol::judge::{Activation, Verdict, judge, judge_reporting, select};
-use forecourt::protocol::refusal::{Failure, Refusal, Violation};
+use forecourt::protocol::refusal::{Failure, Lack, Refusal, Violation};
 use forecourt::protocol::{Absence, Contract, Dialect, Step, Steps, Violations, method, releases};
 use http::HeaderMap;
 
@@ -339,7 +339,7 @@ fn about(said: &str, contract: &Contract) -> Vec<Refusal> {
             0 => Refusal::TenantRejected,
             1 => Refusal::BodyTimeout,
             2 => Refusal::BodyTooLarge { limit: number },
-            3 => Refusal::Unauthenticated,
+            3 => Refusal::Unauthenticated(Lack::Absent),
             _ => Refusal::PermissionDenied,
         },
     ];

@@ -254,7 +254,7 @@ fn lower_first(text: &str) -> String {
 }
 
 /// Words in a key that say: the value is nobody's business.
-const SECRET_WORDS: [&str; 8] = [
+const SECRET_WORDS: [&str; 9] = [
     "authorization",
     "token",
     "secret",
@@ -263,6 +263,7 @@ const SECRET_WORDS: [&str; 8] = [
     "credential",
     "api-key",
     "api_key",
+    "key_sha256",
 ];
 
 fn is_secret_key(key: &str) -> bool {

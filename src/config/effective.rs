@@ -18,8 +18,8 @@ use crate::config::amount::{spell_duration, spell_size};
 use crate::config::json::{Json, object, some};
 use crate::config::per::Dimension;
 use crate::config::settings::{
-    AccessLog, Allowance, Clients, Endpoint, Identify, Limits, Listener, Log, NamedFile, PairFiles,
-    Plan, Quota, Settings, Upstream,
+    AccessLog, Allowance, Authenticate, Caller, Clients, Endpoint, Identify, Limits, Listener, Log,
+    NamedFile, PairFiles, Plan, Quota, Settings, Upstream,
 };
 use crate::config::web::Host;
 use crate::protocol::{Contract, Step, releases};
@@ -43,8 +43,16 @@ fn whole(settings: &Settings) -> Json {
             some(object([("address", some(address))]))
         }),
         ("callers", {
-            some(object([("identify", Some(Json::list(identify)))]))
+            let key_header = settings.callers.key_header.to_string();
+            some(object([
+                ("identify", Some(Json::list(identify))),
+                ("key_header", some(key_header)),
+            ]))
         }),
+        (
+            "caller",
+            some(tables(&settings.known, |it| caller(it, settings))),
+        ),
         ("issuer", {
             let issuers = &settings.issuers;
             (!issuers.is_empty()).then(|| tables(issuers, |it| issuer::issuer(it, settings)))
@@ -146,6 +154,28 @@ fn source(identify: &Identify) -> String {
         Identify::Header(name) => format!("header:{name}"),
         Identify::Address => "address".to_owned(),
     }
+}
+
+/// The digests of keys are shown: they are no keys, and no way back to random ones.
+fn caller<'s>(caller: &'s Caller, settings: &'s Settings) -> (&'s str, Json) {
+    let listed = |all: Vec<String>| (!all.is_empty()).then(|| Json::list(all));
+    let keys = caller.key_sha256.iter().map(ToString::to_string);
+    let certificates = caller.certificates.iter().map(ToString::to_string);
+    let plan = caller.plan.and_then(|at| settings.plans.get(at));
+    let endpoints = caller.endpoints.as_ref().map(|all| {
+        let names = all.iter().filter_map(|at| settings.endpoints.get(*at));
+        Json::list(names.map(|it| &*it.name))
+    });
+    let shown = object([
+        ("key_sha256", listed(keys.collect())),
+        (
+            "certificate",
+            listed(certificates.map(|it| literal(&it)).collect()),
+        ),
+        ("plan", plan.and_then(|it| some(&*it.name))),
+        ("endpoints", endpoints),
+    ]);
+    (&caller.name, shown)
 }
 
 fn quota(quota: &Quota) -> (&str, Json) {
@@ -258,6 +288,13 @@ fn endpoint(endpoint: &Endpoint, settings: &Settings) -> Json {
         }
     }
     members.extend([
+        ("authenticate", some(endpoint.authenticate.name())),
+        (
+            "forward_credential",
+            // Alone it would be a problem: there is nothing to keep back.
+            (endpoint.authenticate != Authenticate::Off)
+                .then(|| endpoint.forward_credential.into()),
+        ),
         ("quotas", Some(Json::list(quotas))),
         ("ratelimit_headers", some(endpoint.ratelimit_headers.name())),
         ("http_status", some(endpoint.http_status.name())),

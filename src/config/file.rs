@@ -12,9 +12,13 @@ use ipnet::IpNet;
 
 use crate::config::amount::{NonZeroDuration, Rate, Size};
 use crate::config::per::Dimension;
+use crate::config::proof::KeyHeader;
 use crate::config::read::{At, Field, List};
 use crate::config::report::Span;
-use crate::config::settings::{ClientHeader, Identify, Level, LogFormat, RateLimitHeaders, Secret};
+use crate::config::settings::{
+    Authenticate, CertificateName, ClientHeader, Identify, KeySha256, Level, LogFormat,
+    RateLimitHeaders, Secret,
+};
 use crate::config::table::{Named, Table, Tables};
 use crate::config::web::{Host, Path, ServerName, UpstreamUrl};
 use crate::config::word::{Demand, Filled, Integer, Name};
@@ -38,6 +42,8 @@ pub(crate) struct File {
     pub(crate) delay: Field<Duration>,
     pub(crate) timeout: Field<Duration>,
     pub(crate) identify: Field<List<Identify>>,
+    pub(crate) key_header: Field<KeyHeader>,
+    pub(crate) callers: Tables<Caller>,
     pub(crate) issuers: Tables<Issuer>,
     pub(crate) quotas: Tables<Quota>,
     pub(crate) plans: Tables<Plan>,
@@ -94,6 +100,13 @@ pub(crate) struct Log {
     pub(crate) level: Field<Level>,
 }
 
+pub(crate) struct Caller {
+    pub(crate) key_sha256: Field<List<KeySha256>>,
+    pub(crate) certificate: Field<List<CertificateName>>,
+    pub(crate) plan: Field<Name>,
+    pub(crate) endpoints: Field<List<Name>>,
+}
+
 pub(crate) struct Quota {
     pub(crate) per: Field<List<Dimension>>,
     pub(crate) allowance: Allowance,
@@ -140,6 +153,8 @@ pub(crate) struct Endpoint {
     pub(crate) overrides: Columns,
     pub(crate) upstream: Field<Name>,
     pub(crate) upstreams: Pairs<Name>,
+    pub(crate) authenticate: Field<Authenticate>,
+    pub(crate) forward_credential: Field<bool>,
     pub(crate) quotas: Field<List<Name>>,
     pub(crate) ratelimit_headers: Field<RateLimitHeaders>,
     pub(crate) http_status: Field<HttpStatus>,
@@ -179,6 +194,7 @@ impl File {
         shutdown.finish();
         let mut callers = root.table_or_empty("callers", "[callers]");
         let identify = callers.list("identify");
+        let key_header = callers.field("key_header");
         callers.finish();
         root.at_least_one("endpoint");
         let file = Self {
@@ -190,6 +206,8 @@ impl File {
             delay,
             timeout,
             identify,
+            key_header,
+            callers: root.named("caller", "[caller.NAME]", caller),
             issuers: root.named("issuer", "[issuer.NAME]", Issuer::take),
             quotas: root.named("quota", "[quota.NAME]", quota),
             plans: root.named("plan", "[plan.NAME]", plan),
@@ -277,6 +295,18 @@ fn log(mut table: Table<'_>) -> Log {
     log
 }
 
+fn caller(mut table: Table<'_>) -> Caller {
+    let keys = table.one_or_list("key_sha256");
+    let caller = Caller {
+        key_sha256: table.unless_misspelt(keys, "key_sha256", &["certificate"]),
+        certificate: table.one_or_list("certificate"),
+        plan: table.field("plan"),
+        endpoints: table.list("endpoints"),
+    };
+    table.finish();
+    caller
+}
+
 fn quota(mut table: Table<'_>) -> Quota {
     let per = table.one_or_list("per");
     let per = table.unless_misspelt(per, "per", &[]);
@@ -346,6 +376,8 @@ fn endpoint(mut table: Table<'_>) -> Endpoint {
         overrides: columns(&mut table),
         upstream: table.unless_misspelt(upstream, "upstream", &["upstreams"]),
         upstreams: table.pairs("upstreams", "`upstreams`"),
+        authenticate: table.field("authenticate"),
+        forward_credential: table.field("forward_credential"),
         quotas: table.list("quotas"),
         ratelimit_headers: table.field("ratelimit_headers"),
         http_status: table.field("http_status"),

@@ -18,6 +18,7 @@ mod json;
 mod network;
 mod per;
 mod problem;
+mod proof;
 mod read;
 mod report;
 mod schema;
@@ -34,12 +35,13 @@ use std::path::Path;
 
 pub use per::{Dimension, Per};
 pub use problem::{Excerpt, Problem, Problems, Severity};
+pub use read::name_flaw;
 pub use schema::schema;
 pub use settings::{
-    AccessLog, Admin, Algorithm, Allowance, Caller, Callers, CertificateName, ClientHeader,
-    Clients, Endpoint, Front, Identify, Issuer, Jwks, KeySha256, Level, Limits, Listener, Log,
-    LogFormat, NamedFile, PairFiles, Pin, Place, Plan, Quota, RateLimitHeaders, Runtime, Secret,
-    Settings, Shutdown, Tls, Upstream, UpstreamTls,
+    AccessLog, Admin, Algorithm, Allowance, Authenticate, Caller, Callers, CertificateName,
+    ClientHeader, Clients, Endpoint, Front, Identify, Issuer, Jwks, KeySha256, Level, Limits,
+    Listener, Log, LogFormat, NamedFile, PairFiles, Pin, Place, Plan, Quota, RateLimitHeaders,
+    Runtime, Secret, Settings, Shutdown, Tls, Upstream, UpstreamTls,
 };
 pub use web::{Host, KeysUrl, UpstreamUrl};
 

@@ -246,19 +246,24 @@ pub(crate) fn key_path(parent: &str, key: &str) -> String {
 
 /// Names become metric labels and parts of paths.
 pub(crate) fn check_name(entry: &Entry, path: &str, report: &Report<'_>) {
-    const LONGEST: usize = 64;
-    let name = &entry.key;
-    let why = if name.is_empty() {
-        "a name cannot be empty".to_owned()
-    } else if name.len() > LONGEST {
-        format!("a name has at most {LONGEST} characters")
+    if let Some(why) = name_flaw(&entry.key) {
+        report.add(Finding::error(entry.key_span.clone(), path, why));
+    }
+}
+
+/// Why a text cannot be the name of a table, such as a caller's; `None` where it can.
+#[must_use]
+pub fn name_flaw(name: &str) -> Option<&'static str> {
+    if name.is_empty() {
+        Some("a name cannot be empty")
+    } else if name.len() > 64 {
+        Some("a name has at most 64 characters")
     } else if !name
         .bytes()
         .all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
     {
-        "a name consists of letters, digits, `.`, `_` and `-`".to_owned()
+        Some("a name consists of letters, digits, `.`, `_` and `-`")
     } else {
-        return;
-    };
-    report.add(Finding::error(entry.key_span.clone(), path, why));
+        None
+    }
 }

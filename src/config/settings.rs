@@ -23,7 +23,7 @@ use crate::config::problem::{Problem, Problems};
 use crate::config::web::Host;
 use crate::protocol::{Contract, HttpStatus, Steps};
 
-pub use caller::{Caller, CertificateName, KeySha256};
+pub use caller::{Authenticate, Caller, CertificateName, KeySha256};
 pub use files::{NamedFile, PairFiles, Place};
 pub use front::{ClientHeader, Front};
 pub use issuer::{Algorithm, Issuer, Jwks};
@@ -50,6 +50,8 @@ pub struct Settings {
     pub shutdown: Shutdown,
     /// `[callers]`.
     pub callers: Callers,
+    /// `[caller.NAME]`, in the order of the file.
+    pub known: Vec<Caller>,
     /// `[issuer.NAME]`, in the order of the file.
     pub issuers: Vec<Issuer>,
     /// `[quota.NAME]`, in the order of the file.
@@ -92,6 +94,7 @@ impl Settings {
             log,
             shutdown,
             callers,
+            known,
             issuers,
             quotas,
             plans,
@@ -106,6 +109,7 @@ impl Settings {
             && *log == next.log
             && *shutdown == next.shutdown
             && *callers == next.callers
+            && *known == next.known
             && *issuers == next.issuers
             && *quotas == next.quotas
             && *plans == next.plans
@@ -193,8 +197,11 @@ pub struct Shutdown {
 /// `[callers]`: who is asking.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Callers {
-    /// What identifies a caller: the first that is present. Never empty. Default the address.
+    /// What identifies a caller who is not proven: the first that is present. Never empty. Default
+    /// the address.
     pub identify: Vec<Identify>,
+    /// The header in which API keys stand, beside `Authorization: Bearer`. Default `x-api-key`.
+    pub key_header: HeaderName,
 }
 
 /// One way to identify a caller.
@@ -217,6 +224,10 @@ pub struct Endpoint {
     pub path: Box<str>,
     /// Its contracts, never empty. One: pinned. Two or more: ambiguous, nothing is inferred.
     pub contracts: Vec<Pin>,
+    /// Whether it asks who is calling. Default off.
+    pub authenticate: Authenticate,
+    /// Whether the header that proved the caller travels on. Default true.
+    pub forward_credential: bool,
     /// Its quotas, as places in [`Settings::quotas`].
     pub quotas: Vec<usize>,
     /// How answers tell callers of their quotas. Default draft.

@@ -3,7 +3,8 @@
 //! Must rather say nothing than something far-fetched.
 
 /// What other servers call the things that are called otherwise here.
-const SYNONYMS: [(&str, &str); 28] = [
+const SYNONYMS: [(&str, &str); 32] = [
+    ("api_key", "key_sha256"),
     ("backend", "upstream"),
     ("bind", "address"),
     ("cert", "certificate"),
@@ -13,6 +14,7 @@ const SYNONYMS: [(&str, &str); 28] = [
     ("extension_uri", "extension"),
     ("frontend", "listener"),
     ("hostname", "host"),
+    ("key", "key_sha256"),
     ("key_file", "key"),
     ("keyfile", "key"),
     ("limit", "quota"),
@@ -25,8 +27,10 @@ const SYNONYMS: [(&str, &str); 28] = [
     ("private_key", "key"),
     ("rate_limit", "quota"),
     ("route", "endpoint"),
+    ("san", "certificate"),
     ("server", "listener"),
     ("service", "upstream"),
+    ("sha256", "key_sha256"),
     ("target", "url"),
     ("threads", "workers"),
     ("timeout", "response_timeout"),

@@ -9,7 +9,7 @@ use crate::config::per::Dimension;
 use crate::config::read::{FromNode, FromText, Wrong};
 use crate::config::schema::Shape;
 use crate::config::settings::{
-    Algorithm, ClientHeader, Identify, Level, LogFormat, RateLimitHeaders, Secret,
+    Algorithm, Authenticate, ClientHeader, Identify, Level, LogFormat, RateLimitHeaders, Secret,
 };
 use crate::config::suggest;
 use crate::protocol::{Absence, Dialect, ExtensionUri, HttpStatus, Step, Version};
@@ -197,6 +197,12 @@ choice!(
     "\"optional\" or \"required\"",
     Demand::ALL,
     Demand::name
+);
+choice!(
+    Authenticate,
+    "\"off\", \"optional\" or \"required\"",
+    Authenticate::ALL,
+    Authenticate::name
 );
 choice!(
     LogFormat,

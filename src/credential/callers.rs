@@ -126,6 +126,7 @@ mod tests {
             name: name.into(),
             key_sha256: keys.iter().map(digest).collect(),
             certificates: vec![CertificateName::dns(certificate)],
+            plan: None,
             endpoints: None,
         }
     }

@@ -14,6 +14,7 @@
 
 pub mod callers;
 pub mod certificate;
+pub mod fresh;
 pub mod key;
 pub mod token;
 

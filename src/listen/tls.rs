@@ -57,6 +57,9 @@ impl Doorman {
         match shaken {
             Ok(stream) => {
                 connection.enter(Phase::Head, Instant::now());
+                if let Some([shown, ..]) = stream.get_ref().1.peer_certificates() {
+                    connection.showed(shown);
+                }
                 let protocol = match stream.get_ref().1.alpn_protocol() {
                     Some(b"h2") => Protocol::Http2,
                     Some(_) | None => Protocol::Http1,

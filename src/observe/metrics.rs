@@ -11,7 +11,6 @@
 use std::hash::Hash;
 use std::sync::atomic::Ordering;
 
-use prometheus_client::encoding::{prometheus_text, text};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -22,41 +21,26 @@ use super::clock::Timestamp;
 use super::histogram::Histogram;
 use crate::protocol::{Outcome, Step};
 
+mod credential;
+mod exposition;
 mod handshake;
 mod issuers;
 mod labels;
 mod meters;
 mod names;
 
+pub use credential::{CredentialMeters, CredentialResult};
+pub use exposition::Exposition;
 pub use handshake::{HandshakeFailure, HandshakeMeters};
 pub use issuers::{KeyMeters, TokenMeters};
 use labels::{
-    At, Certified, Decided, EndedAt, Filled, On, Pooled, Reloaded, Reported, Shaken, Unproxied,
-    Worker, at, certified, decided, ended_at, filled, on, pooled, reported, shaken, unproxied,
+    At, Certified, Decided, EndedAt, Examined, Filled, On, Pooled, Reloaded, Reported, Shaken,
+    Unproxied, Worker, at, certified, decided, ended_at, filled, on, pooled, reported, shaken,
+    unproxied,
 };
 use meters::FILLED;
 pub use meters::{EndpointMeters, ListenerMeters, Presence, QuotaMeters, UpstreamMeters};
 pub use names::NAMES;
-
-/// A text format that scrapers understand.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Exposition {
-    /// Prometheus text 0.0.4: what every scraper takes.
-    Text,
-    /// OpenMetrics 1.0 text. In it, `_total` and `_info` belong to the sample, not to the family.
-    OpenMetrics,
-}
-
-impl Exposition {
-    /// The `Content-Type` that must go with it: Prometheus 3 refuses a scrape without one.
-    #[must_use]
-    pub const fn content_type(self) -> &'static str {
-        match self {
-            Self::Text => prometheus_text::CONTENT_TYPE,
-            Self::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
-        }
-    }
-}
 
 /// All metrics of this process.
 #[derive(Debug)]
@@ -68,6 +52,7 @@ pub struct Metrics {
     normalized: Family<Filled, Counter>,
     reported: Family<Reported, Counter>,
     stripped: Family<At, Counter>,
+    credentials: Family<Examined, Counter>,
     decisions: Family<Decided, Counter>,
     ratelimit_keys: Gauge,
     ratelimit_overflow: Counter,
@@ -103,6 +88,7 @@ impl Metrics {
             normalized: Family::default(),
             reported: Family::default(),
             stripped: Family::default(),
+            credentials: Family::default(),
             decisions: Family::default(),
             ratelimit_keys: Gauge::default(),
             ratelimit_overflow: Counter::default(),
@@ -156,6 +142,11 @@ impl Metrics {
             registry,
             "forecourt_stripped_query_total",
             self.stripped.clone(),
+        );
+        add(
+            registry,
+            "forecourt_credentials_total",
+            self.credentials.clone(),
         );
         add(
             registry,
@@ -272,6 +263,7 @@ impl Metrics {
             self.reported.remove(&reported(name, step));
         }
         self.stripped.remove(&at(name));
+        self.forget_credentials(name);
     }
 
     /// The handles of a quota, over all endpoints that name it.
@@ -380,19 +372,6 @@ impl Metrics {
     pub fn config_reloaded(&self, taken: bool) {
         let result = if taken { "success" } else { "failure" };
         made(&self.reloads, Reloaded { result }).inc();
-    }
-
-    /// All metrics as text.
-    #[must_use]
-    pub fn render(&self, exposition: Exposition) -> String {
-        let mut out = String::new();
-        let encoded = match exposition {
-            Exposition::Text => prometheus_text::encode(&mut out, &self.registry),
-            Exposition::OpenMetrics => text::encode(&mut out, &self.registry),
-        };
-        // Writing to a string does not fail, and a scrape that is cut short is better than none.
-        encoded.ok();
-        out
     }
 }
 

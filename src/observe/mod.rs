@@ -18,6 +18,7 @@ pub use clock::{ManualWallClock, Rfc3339, SystemWallClock, Timestamp, WallClock,
 pub use histogram::Histogram;
 pub use line::Line;
 pub use metrics::{
-    EndpointMeters, Exposition, HandshakeFailure, HandshakeMeters, KeyMeters, ListenerMeters,
-    Metrics, NAMES, Presence, QuotaMeters, TokenMeters, UpstreamMeters,
+    CredentialMeters, CredentialResult, EndpointMeters, Exposition, HandshakeFailure,
+    HandshakeMeters, KeyMeters, ListenerMeters, Metrics, NAMES, Presence, QuotaMeters, TokenMeters,
+    UpstreamMeters,
 };

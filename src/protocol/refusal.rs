@@ -82,7 +82,7 @@ pub enum Refusal {
         retry_after_ms: Option<u64>,
     },
     /// No or bad credential.
-    Unauthenticated,
+    Unauthenticated(Lack),
     /// A known caller that is not allowed here.
     PermissionDenied,
 }
@@ -119,6 +119,17 @@ pub enum Media {
     Part,
     /// None of the accepted output modes can be produced.
     OutputModes,
+}
+
+/// What is wrong with the credentials of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lack {
+    /// There are none.
+    Absent,
+    /// They prove nobody, or not one caller.
+    Bad,
+    /// The same, and a bearer token is among them.
+    BadBearer,
 }
 
 /// What failed. Says whose fault it was and nothing of how.
@@ -172,7 +183,7 @@ impl Refusal {
             Self::PayloadInvalid { .. } => Outcome::PayloadInvalid,
             Self::UnsupportedSkill { .. } => Outcome::UnsupportedSkill,
             Self::Failed { failure, .. } => failure.outcome(),
-            Self::Unauthenticated => Outcome::Unauthenticated,
+            Self::Unauthenticated(_) => Outcome::Unauthenticated,
             Self::PermissionDenied => Outcome::PermissionDenied,
         }
     }
@@ -195,7 +206,7 @@ impl Refusal {
             Self::MethodNotFound { .. } | Self::UnsupportedSkill { .. } => StatusCode::NOT_FOUND,
             Self::RateLimited { .. } => StatusCode::TOO_MANY_REQUESTS,
             Self::Failed { failure, .. } => failure.mapped_status(),
-            Self::Unauthenticated => StatusCode::UNAUTHORIZED,
+            Self::Unauthenticated(_) => StatusCode::UNAUTHORIZED,
             Self::PermissionDenied => StatusCode::FORBIDDEN,
         }
     }
@@ -210,7 +221,7 @@ impl Refusal {
                 Kind::BeforeBody
             }
             Self::Failed { .. } => Kind::Fault,
-            Self::Unauthenticated | Self::PermissionDenied => Kind::Credential,
+            Self::Unauthenticated(_) | Self::PermissionDenied => Kind::Credential,
             Self::ParseError
             | Self::InvalidRequest(_)
             | Self::ContentTypeNotSupported(Media::Part | Media::OutputModes)
@@ -245,7 +256,7 @@ impl Refusal {
             | Self::VersionNotSupported { .. }
             | Self::PayloadInvalid { .. }
             | Self::UnsupportedSkill { .. }
-            | Self::Unauthenticated
+            | Self::Unauthenticated(_)
             | Self::PermissionDenied => None,
         }
     }

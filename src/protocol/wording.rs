@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use crate::protocol::Version;
 use crate::protocol::headers::{EXTENSIONS_NAME, VERSION_NAME};
-use crate::protocol::refusal::{Failure, Flaw, Media, Refusal};
+use crate::protocol::refusal::{Failure, Flaw, Lack, Media, Refusal};
 
 impl Refusal {
     /// The text of `error.message`.
@@ -97,7 +97,7 @@ impl Refusal {
                 }
                 text
             }
-            Self::Unauthenticated => "A valid credential is required at this endpoint.".into(),
+            Self::Unauthenticated(lack) => lack.message().into(),
             Self::PermissionDenied => "This credential is not allowed at this endpoint.".into(),
         }
     }
@@ -125,6 +125,15 @@ impl Media {
             Self::ContentEncoding => "The body must not be compressed: no Content-Encoding.",
             Self::Part => "The media type of the first part is not supported here.",
             Self::OutputModes => "None of the accepted output modes can be produced here.",
+        }
+    }
+}
+
+impl Lack {
+    const fn message(self) -> &'static str {
+        match self {
+            Self::Absent => "This endpoint requires a credential, and the request has none.",
+            Self::Bad | Self::BadBearer => "The request's credential is not valid here.",
         }
     }
 }

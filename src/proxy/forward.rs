@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use http::{HeaderName, HeaderValue, Method};
 
 use super::client::Told;
+use super::credential::Keeping;
 use super::hop;
 use super::request_id::RequestId;
 use crate::http1::{Field, Fields, Known, Lines};
@@ -39,6 +40,8 @@ pub(super) struct Head<'r> {
     pub(super) query: Option<&'r str>,
     /// What trusted proxies told of the client.
     pub(super) told: Option<&'r Told>,
+    /// What becomes of the caller's credentials; none where nobody looked at them.
+    pub(super) credentials: Option<Keeping<'r>>,
     /// The headers to fill in; none for what the policy does not apply to.
     pub(super) activation: Option<Activation<'r>>,
 }
@@ -79,7 +82,8 @@ pub(super) fn lines(
 ) -> Lines {
     let caller = Caller {
         fields: head.fields,
-        listed: head.fields.has(Known::Connection),
+        picks: head.credentials.is_some() || head.fields.has(Known::Connection),
+        credentials: head.credentials,
     };
     // What the operator sets, nobody else does.
     let is_operators = |name: &[u8]| {
@@ -125,8 +129,9 @@ pub(super) fn lines(
 /// A caller's fields on their way to the upstream.
 struct Caller<'r> {
     fields: &'r Fields,
-    /// Whether a `Connection` line may list some of them.
-    listed: bool,
+    /// Whether one may stay here for another reason than what it is.
+    picks: bool,
+    credentials: Option<Keeping<'r>>,
 }
 
 impl Caller<'_> {
@@ -147,9 +152,13 @@ impl Caller<'_> {
                 | Known::XForwardedProto
                 | Known::XRequestId
         );
-        let stays_here =
-            field.known.is_hop_by_hop() || (self.listed && hop::lists(self.fields, field));
+        let stays_here = field.known.is_hop_by_hop() || (self.picks && self.picked(field));
         !is_made_anew && !stays_here
+    }
+
+    /// Whether a `Connection` line lists it, or it is a credential that goes no further.
+    fn picked(&self, field: &Field<'_>) -> bool {
+        hop::lists(self.fields, field) || self.credentials.is_some_and(|it| it.keeps(field))
     }
 }
 

@@ -7,7 +7,7 @@
 //! 3. Host and path find the endpoint. None: plain 404.
 //! 4. A POST is a JSON-RPC call. A GET or HEAD of an agent card, and OPTIONS, are passed on
 //!    without policy. Anything else: 405.
-//! 5. Content type, then the body (`intake`), then its envelope.
+//! 5. Who is asking (`credential`), content type, then the body (`intake`), then its envelope.
 //! 6. Quota, headers, method (`admit`).
 //! 7. The same bytes go out with absent headers filled in (`forward`).
 //! 8. The answer streams back untouched (`reply`).
@@ -25,6 +25,7 @@ use http_body::Body as HttpBody;
 
 use super::body::Body;
 use super::client::Told;
+use super::credential::{self, Keeping, Knock};
 use super::forward::{Head, Place, lines, target};
 use super::intake::{Allowance, Held, Unread, read};
 use super::record::Record;
@@ -33,12 +34,15 @@ use super::respond::{Refused, Stop, respond};
 use super::worker::Worker;
 use super::{admit, client, fault, probe, reply, strict};
 use crate::http1::{Answer, Fields, Known, RequestHead};
-use crate::limit::{Subject, identify, repeated};
+use crate::limit::Subject;
 use crate::protocol::refusal::Media;
 use crate::protocol::{CARDS, Refusal, peek};
 use crate::state::connection::Connection;
 use crate::state::{Endpoint, Snapshot};
 use crate::upstream::{self, Fault, Reply, Upstream};
+
+/// How much of a body is read for the id of a call that is refused by its credential, in bytes.
+const READ_FOR_ID: u64 = 64 << 10;
 
 /// Serves one request.
 pub async fn handle<B>(
@@ -107,12 +111,16 @@ where
         Errand::Relay(endpoint, place) => {
             record.at(endpoint);
             admit::load(limits.in_flight_requests, record).map_err(Stop::RelayFailed)?;
+            let gate = endpoint.gate.as_deref().filter(|gate| !gate.forwards);
+            let at = |gate| Knock::at(gate, worker, snapshot, connection, &head.fields);
+            let credentials = gate.map(|gate| Keeping::of_any(at(gate)));
             let head = Head {
                 method: &head.method,
                 fields: &head.fields,
                 place,
                 query,
                 told,
+                credentials,
                 activation: None,
             };
             let upstream = &endpoint.first.upstream;
@@ -190,12 +198,24 @@ impl<'s> Call<'s, '_> {
         let fields = &self.head.fields;
         let told = self.told.map(|told| told.address);
         let client = told.unwrap_or_else(|| self.connection.client());
-        if repeated(&self.snapshot.callers, fields).is_some() {
-            return Err(strict::REPEATED_CALLER.into());
+        let gate = endpoint.gate.as_deref();
+        let asker = match gate {
+            None => credential::identified(self.snapshot, fields, client)?,
+            Some(gate) => {
+                let (worker, snapshot) = (self.worker, self.snapshot);
+                let knock = Knock::at(gate, worker, snapshot, self.connection, fields);
+                credential::examine(knock, client, record).await?
+            }
+        };
+        let credentials = gate.map(|gate| Keeping::of(gate, self.snapshot, asker.by));
+        let subject = Subject::new(&asker.caller, client);
+        record.by(asker.caller);
+        if let Some(refusal) = asker.refusal {
+            // In memory of its own: whoever goes on does not pay for it.
+            let stop = Box::pin(self.turn_away(refusal, body, record)).await;
+            admit::charge(endpoint, &subject, record);
+            return Err(stop);
         }
-        let caller = identify(&self.snapshot.callers, fields, client);
-        let subject = Subject::new(&caller, client);
-        record.by(caller);
 
         let held = match self.body(body).await {
             Ok(held) => held,
@@ -225,6 +245,7 @@ impl<'s> Call<'s, '_> {
             place: self.place,
             query: self.query,
             told: self.told,
+            credentials,
             activation: Some(activation),
         };
         let sent = send(
@@ -257,17 +278,10 @@ impl<'s> Call<'s, '_> {
     {
         speaks_json(&self.head.fields)
             .map_err(|media| Refused::unread(Refusal::ContentTypeNotSupported(media)))?;
-        let limits = &self.snapshot.settings.limits;
-        let allowance = Allowance {
-            body: limits.body,
-            in_flight: limits.in_flight_bytes,
-            time: limits.body_timeout,
-            is_marked: self.is_marked,
-        };
-        let announced = self.head.framing.announced();
-        let refusal = match read(body, announced, &self.worker.budget, allowance).await {
+        let limit = self.snapshot.settings.limits.body;
+        let refusal = match self.read(body, limit).await {
             Ok(held) => return Ok(held),
-            Err(Unread::TooLarge) => Refusal::BodyTooLarge { limit: limits.body },
+            Err(Unread::TooLarge) => Refusal::BodyTooLarge { limit },
             Err(Unread::TooSlow) => Refusal::BodyTimeout,
             Err(Unread::NoRoom) => fault::shed(),
             Err(Unread::Cut) => return Err(Stop::BrokenBody),
@@ -277,6 +291,52 @@ impl<'s> Call<'s, '_> {
             }
         };
         Err(Refused::unread(refusal).into())
+    }
+
+    /// Reads a body of at most so many bytes.
+    async fn read<B>(&self, body: B, limit: u64) -> Result<Held, Unread>
+    where
+        B: HttpBody<Data = Bytes> + Unpin,
+        B::Error: Into<Box<dyn Error + Send + Sync>>,
+    {
+        let limits = &self.snapshot.settings.limits;
+        let allowance = Allowance {
+            body: limit,
+            in_flight: limits.in_flight_bytes,
+            time: limits.body_timeout,
+            is_marked: self.is_marked,
+        };
+        let announced = self.head.framing.announced();
+        read(body, announced, &self.worker.budget, allowance).await
+    }
+
+    /// Refuses a caller whose credential was judged. The body is read for the id alone, as far as
+    /// that is cheap; where it is not read, nothing is known of the call.
+    async fn turn_away<B>(&self, refusal: Refusal, body: B, record: &mut Record) -> Stop
+    where
+        B: HttpBody<Data = Bytes> + Unpin,
+        B::Error: Into<Box<dyn Error + Send + Sync>>,
+    {
+        if let Err(media) = speaks_json(&self.head.fields) {
+            return Refused::unread(Refusal::ContentTypeNotSupported(media)).into();
+        }
+        let limit = self.snapshot.settings.limits.body.min(READ_FOR_ID);
+        let held = match self.read(body, limit).await {
+            Ok(held) => held,
+            Err(Unread::Cut | Unread::Broken(_)) => return Stop::BrokenBody,
+            Err(Unread::TooLarge | Unread::TooSlow | Unread::NoRoom) => {
+                return Refused::unread(refusal).into();
+            }
+        };
+        record.bytes_in = held.len();
+        let id = match peek(&held.bytes) {
+            Ok(envelope) => {
+                record.called(&envelope);
+                envelope.id
+            }
+            Err(unreadable) => unreadable.id,
+        };
+        Refused::read(refusal, 0, id).into()
     }
 }
 

@@ -6,6 +6,7 @@
 //! | `probe` | what a load balancer is told |
 //! | `client` | who the client is, where a trusted proxy tells |
 //! | `strict` | what HTTP is acceptable |
+//! | `credential` | who is asking where it must be proven, and what of that the dealer gets |
 //! | `intake` | how a body is read |
 //! | `admit` | quota, headers and method against the endpoint |
 //! | `forward` | what the upstream receives |
@@ -26,6 +27,7 @@
 mod admit;
 mod body;
 mod client;
+mod credential;
 mod fault;
 mod forward;
 mod hop;

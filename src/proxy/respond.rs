@@ -14,7 +14,7 @@ use super::body::Body;
 use super::record::{Made, Record};
 use super::strict::Unfit;
 use crate::http1::{Answer, Lines};
-use crate::protocol::refusal::Media;
+use crate::protocol::refusal::{Lack, Media};
 use crate::protocol::{Id, Outcome, Refusal, Stamp};
 use crate::state::Endpoint;
 
@@ -181,11 +181,20 @@ fn refuse(refused: Refused, endpoint: &Arc<Endpoint>, mut record: Box<Record>) -
     if *refusal == Refusal::ContentTypeNotSupported(Media::ContentEncoding) {
         lines.push(b"accept-encoding", b"identity");
     }
-    if *refusal == Refusal::Unauthenticated {
-        lines.push(b"www-authenticate", b"Bearer");
+    if let Refusal::Unauthenticated(lack) = refusal {
+        lines.push(b"www-authenticate", challenge(*lack));
     }
     lines.closes = !refused.body_was_read;
     answer
+}
+
+/// What a caller is asked for (RFC 9110 section 11.6.1, RFC 6750 section 3). API keys have no scheme of
+/// their own: as `Bearer` they are taken everywhere.
+const fn challenge(lack: Lack) -> &'static [u8] {
+    match lack {
+        Lack::Absent | Lack::Bad => b"Bearer realm=\"forecourt\"",
+        Lack::BadBearer => b"Bearer realm=\"forecourt\", error=\"invalid_token\"",
+    }
 }
 
 /// A plain text answer, where no contract is known. The connection is closed.

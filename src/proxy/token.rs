@@ -34,6 +34,8 @@ pub(super) struct Judge<'w> {
     snapshot: &'w Snapshot,
     /// Whose token it is, where it was believed.
     pub(super) caller: Option<Caller>,
+    /// Whether there was a token to judge.
+    pub(super) was_asked: bool,
     /// Whose keys are to be read anew before it is judged for good.
     pub(super) unknown: Option<Arc<Issuer>>,
     is_last: bool,
@@ -46,6 +48,7 @@ impl<'w> Judge<'w> {
             worker,
             snapshot,
             caller: None,
+            was_asked: false,
             unknown: None,
             is_last,
         }
@@ -56,6 +59,7 @@ impl<'w> Judge<'w> {
         if self.snapshot.issuers.is_empty() || !token::has_shape(token) {
             return None;
         }
+        self.was_asked = true;
         let now = self.worker.now().as_second();
         let print = Print::of(token);
         let generation = self.snapshot.generation;

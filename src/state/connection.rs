@@ -3,7 +3,7 @@
 //! `listen` makes one for each accepted socket and enforces its deadlines; `proxy` reads it and
 //! says when a request begins and ends. It holds no socket and must never wait.
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 
@@ -11,6 +11,7 @@ use http::HeaderValue;
 use tokio::time::Instant;
 
 use super::listener::Listener;
+use crate::credential::{Callers, Certificate, Shows};
 
 /// One client connection, shared by its socket and its requests. Stays on its worker thread.
 #[derive(Debug)]
@@ -28,6 +29,10 @@ pub struct Connection {
     /// Whether requests tell their client by a header that is believed.
     pub is_told: bool,
     client: IpAddr,
+    /// What the client's certificate says, where it showed one.
+    certificate: OnceCell<Box<Certificate>>,
+    /// Whom it showed by the configuration of this generation.
+    shows: Cell<(u64, Shows)>,
     phase: Cell<Phase>,
     since: Cell<Instant>,
     in_flight: Cell<usize>,
@@ -76,6 +81,8 @@ impl Connection {
             via: is_proxied.then(|| peer.ip().to_canonical().to_string().into()),
             is_told,
             client: address,
+            certificate: OnceCell::new(),
+            shows: Cell::default(),
             phase: Cell::new(Phase::Head),
             since: Cell::new(now),
             in_flight: Cell::new(0),
@@ -87,6 +94,30 @@ impl Connection {
     #[must_use]
     pub const fn client(&self) -> IpAddr {
         self.client
+    }
+
+    /// The client has shown this certificate, in DER, and TLS has verified it.
+    pub fn showed(&self, der: &[u8]) {
+        // There is one handshake, so it is shown once.
+        self.certificate
+            .get_or_init(|| Box::new(Certificate::read(der)));
+    }
+
+    /// Whom the client's certificate shows by the configuration of a generation, counted from 1.
+    /// Looked up once for each.
+    #[must_use]
+    pub fn shows(&self, callers: &Callers, generation: u64) -> Shows {
+        let Some(certificate) = self.certificate.get() else {
+            return Shows::Nobody;
+        };
+        match self.shows.get() {
+            (before, shows) if before == generation => shows,
+            _ => {
+                let shows = callers.recognise(certificate);
+                self.shows.set((generation, shows));
+                shows
+            }
+        }
     }
 
     /// What the connection is doing.

@@ -35,8 +35,6 @@ pub struct Issuer {
     pub rules: Rules,
     /// The plan of its callers, where their tokens name none that there is.
     pub plan: Option<usize>,
-    /// Where its callers may call, as places in the settings. `None`: everywhere.
-    pub endpoints: Option<Box<[usize]>>,
     /// Its keys.
     pub keys: Arc<Keys>,
     /// Its counters.
@@ -95,7 +93,6 @@ impl Issuer {
                 plan_claim: issuer.plan_claim.clone(),
             },
             plan: issuer.plan,
-            endpoints: issuer.endpoints.clone().map(Into::into),
             keys,
             meters: metrics.tokens(&issuer.name, &Bad::ALL.map(Bad::label)),
         }

@@ -5,6 +5,7 @@
 
 pub mod connection;
 pub mod effective;
+pub mod gate;
 pub mod issuers;
 pub mod listener;
 pub mod live;
@@ -16,6 +17,7 @@ pub mod tls;
 pub mod watch;
 
 pub use effective::Effective;
+pub use gate::Gate;
 pub use issuers::{Issuer, Issuers, Keys};
 pub use listener::{Listener, Networks};
 pub use live::Live;

@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use super::live::Live;
 use super::snapshot::{Shared, Snapshot, compile};
 use super::tls::{self, Change, Files, Keyring};
-use crate::config::{self, Format, Problems, Settings};
+use crate::config::{self, Authenticate, Format, Problems, Settings};
 use crate::credential::token::Bad;
 use crate::observe::{Timestamp, WallClock};
 
@@ -313,6 +313,11 @@ impl Reloader {
         let metrics = &self.shared.metrics;
         for gone in missing(&before.endpoints, &after.endpoints, |it| &it.name) {
             metrics.forget_endpoint(gone);
+        }
+        for endpoint in &after.endpoints {
+            if endpoint.authenticate == Authenticate::Off {
+                metrics.forget_credentials(&endpoint.name);
+            }
         }
         for gone in missing(&before.quotas, &after.quotas, |it| &it.name) {
             metrics.forget_quota(gone);

@@ -9,11 +9,13 @@ use std::sync::Arc;
 use http::header::HeaderValue;
 
 use super::effective::Effective;
+use super::gate::Gate;
 use super::issuers::Issuers;
 use super::routes::Routes;
 use super::tls::Keyring;
 use crate::config::{self, Settings};
-use crate::limit::{Announcement, Clock, Limiter, Quota, Rule, Source};
+use crate::credential;
+use crate::limit::{self, Announcement, Clock, Limiter, Quota, Rule, Source};
 use crate::observe::{EndpointMeters, Metrics, QuotaMeters};
 use crate::protocol::{Contract, HttpStatus, Steps};
 use crate::upstream::{Meters, Parts, Secure, Timeouts, Upstream};
@@ -34,8 +36,12 @@ pub struct Snapshot {
     pub generation: u64,
     /// Where requests go.
     pub routes: Routes<Arc<Endpoint>>,
-    /// What names a caller, first match wins.
+    /// What names a caller who is not proven, first match wins.
     pub callers: Box<[Source]>,
+    /// What proves a caller.
+    pub credentials: credential::Callers,
+    /// Whose bucket a proven caller's is, in the order of the settings.
+    pub proven: Box<[limit::Caller]>,
     /// Whose tokens are believed.
     pub issuers: Issuers,
     /// What it was compiled from.
@@ -59,6 +65,8 @@ pub struct Endpoint {
     pub first: Pin,
     /// On an ambiguous endpoint the others.
     pub others: Box<[Pin]>,
+    /// What it asks of credentials. `None`: nothing.
+    pub gate: Option<Box<Gate>>,
     /// Checked together.
     pub quotas: Box<[Quota]>,
     /// How answers tell callers of those quotas.
@@ -133,8 +141,8 @@ pub fn compile(
         .collect();
     let mut routes = Routes::default();
     let mut endpoints = Vec::with_capacity(settings.endpoints.len());
-    for endpoint in &settings.endpoints {
-        let compiled = compile_endpoint(endpoint, &settings, &upstreams, shared);
+    for (place, endpoint) in settings.endpoints.iter().enumerate() {
+        let compiled = compile_endpoint((place, endpoint), &settings, &upstreams, shared);
         if let Some(compiled) = compiled.map(Arc::new) {
             routes.add(&endpoint.host, &endpoint.path, Arc::clone(&compiled));
             endpoints.push(compiled);
@@ -149,10 +157,15 @@ pub fn compile(
             config::Identify::Address => Source::Address,
         })
         .collect();
+    let known = settings.known.iter();
+    let proven = known.map(|caller| limit::Caller::proven((*caller.name).into(), caller.plan));
+    let key_header = settings.callers.key_header.clone();
     Snapshot {
         generation,
         routes,
         callers,
+        credentials: credential::Callers::compile(&settings.known, key_header),
+        proven: proven.collect(),
         issuers: Issuers::compile(&settings, keyring, &shared.metrics),
         effective: Effective::of(&settings),
         settings,
@@ -163,7 +176,7 @@ pub fn compile(
 
 /// `None` cannot happen with settings that were checked: every index is in range.
 fn compile_endpoint(
-    endpoint: &config::Endpoint,
+    (place, endpoint): (usize, &config::Endpoint),
     settings: &Settings,
     upstreams: &[Arc<Upstream>],
     shared: &Shared,
@@ -190,6 +203,7 @@ fn compile_endpoint(
         path: endpoint.path.clone(),
         first,
         others,
+        gate: Gate::compile(place, endpoint, settings, &shared.metrics).map(Box::new),
         announcement: match endpoint.ratelimit_headers {
             config::RateLimitHeaders::Draft => Announcement::draft(&quotas),
             config::RateLimitHeaders::Legacy => Announcement::Legacy,

@@ -5,7 +5,7 @@ use crate::config::check::names::Names;
 use crate::config::file;
 use crate::config::read::{At, Field, List};
 use crate::config::report::{Finding, Report, Span};
-use crate::config::settings::{Endpoint, Pin, RateLimitHeaders};
+use crate::config::settings::{Authenticate, Endpoint, Pin, RateLimitHeaders};
 use crate::config::suggest;
 use crate::config::table::Named;
 use crate::config::web::Host;
@@ -49,6 +49,8 @@ pub(crate) fn check(named: &Named<file::Endpoint>, rooms: &Rooms<'_>) -> Option<
         host: file.host.or(Host::Any),
         path: file.path.given()?.value.0.clone(),
         contracts: contracts.collect(),
+        authenticate: file.authenticate.or(Authenticate::Off),
+        forward_credential: file.forward_credential.or(true),
         quotas,
         ratelimit_headers: file.ratelimit_headers.or(RateLimitHeaders::default()),
         http_status: file.http_status.or(HttpStatus::default()),

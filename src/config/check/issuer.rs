@@ -10,10 +10,10 @@ use crate::config::report::{Finding, Report};
 use crate::config::settings::{Algorithm, Issuer, Jwks, UpstreamTls};
 use crate::config::table::{Named, Tables};
 use crate::config::web::KeysAt;
-use crate::config::word::{Filled, Name};
+use crate::config::word::Filled;
 
+use super::caller;
 use super::files::Files;
-use super::names::Names;
 
 /// How often keys may be fetched, and how seldom.
 const REFRESH: std::ops::RangeInclusive<Duration> =
@@ -26,12 +26,16 @@ const MOST_LEEWAY: Duration = Duration::from_secs(300);
 const LONGEST: usize = 512;
 
 /// The issuers, in the order of the file; `None` where something was reported.
-pub(crate) fn check(file: &File, directory: &Path, report: &Report<'_>) -> Vec<Option<Issuer>> {
+pub(crate) fn check(
+    file: &File,
+    askers: &caller::Rooms<'_>,
+    directory: &Path,
+    report: &Report<'_>,
+) -> Vec<Option<Issuer>> {
     let rooms = Rooms {
         files: Files { directory, report },
-        plans: Names::of("plan", &file.plans),
+        askers,
         has_plans: !file.plans.is_complete || !file.plans.entries.is_empty(),
-        endpoints: Names::of("endpoint", &file.endpoints),
     };
     same_issuer(&file.issuers, report);
     let issuers = file.issuers.iter();
@@ -39,14 +43,13 @@ pub(crate) fn check(file: &File, directory: &Path, report: &Report<'_>) -> Vec<O
 }
 
 /// What an issuer can name.
-struct Rooms<'f, 'r, 't> {
+struct Rooms<'r, 't> {
     files: Files<'r, 't>,
-    plans: Names<'f>,
+    askers: &'r caller::Rooms<'r>,
     has_plans: bool,
-    endpoints: Names<'f>,
 }
 
-fn issuer(named: &Named<file::Issuer>, rooms: &Rooms<'_, '_, '_>) -> Option<Issuer> {
+fn issuer(named: &Named<file::Issuer>, rooms: &Rooms<'_, '_>) -> Option<Issuer> {
     let files = rooms.files;
     let file = &named.value;
     let report = files.report;
@@ -58,9 +61,9 @@ fn issuer(named: &Named<file::Issuer>, rooms: &Rooms<'_, '_, '_>) -> Option<Issu
     let plan = match &file.plan {
         Field::Absent => Some(None),
         Field::Wrong => None,
-        Field::Given(name) => rooms.plans.resolve(name, report).map(Some),
+        Field::Given(name) => rooms.askers.plans.resolve(name, report).map(Some),
     };
-    let endpoints = endpoints(&file.endpoints, rooms);
+    let endpoints = caller::endpoints(&file.endpoints, rooms.askers.endpoints, report);
     if let (Some(at), false) = (file.plan_claim.given(), rooms.has_plans) {
         let what = "names plans, and there is no [plan.NAME]";
         report.add(Finding::warning(at.span.clone(), at.path.clone(), what));
@@ -81,28 +84,6 @@ fn issuer(named: &Named<file::Issuer>, rooms: &Rooms<'_, '_, '_>) -> Option<Issu
         plan: plan?,
         endpoints: endpoints?,
     })
-}
-
-/// Where its callers may call; `None` where something was reported.
-fn endpoints(field: &Field<List<Name>>, rooms: &Rooms<'_, '_, '_>) -> Option<Option<Vec<usize>>> {
-    let report = rooms.files.report;
-    let list = match field {
-        Field::Wrong => return None,
-        Field::Absent => return Some(None),
-        Field::Given(list) => list,
-    };
-    if list.value.is_empty() {
-        let hint = "leave it out: everywhere".to_owned();
-        let what = "is empty: its callers could call nowhere";
-        report.add(Finding::error(list.span.clone(), list.path.clone(), what).hint(hint));
-        return None;
-    }
-    once(list, report)?;
-    let names = list.value.iter().filter_map(Field::given);
-    let places: Vec<_> = names
-        .map(|name| rooms.endpoints.resolve(name, report))
-        .collect();
-    places.into_iter().collect::<Option<_>>().map(Some)
 }
 
 /// Which issuer's keys a token is verified with, `iss` says: it must be one.

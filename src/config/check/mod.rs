@@ -5,6 +5,7 @@
 //! mistake that was reported already.
 
 mod allowance;
+mod caller;
 mod contract;
 mod endpoint;
 mod files;
@@ -20,13 +21,16 @@ use std::collections::hash_map::Entry;
 use std::path::Path;
 use std::time::Duration;
 
+use http::HeaderName;
+
 use crate::config::amount::{NonZeroDuration, Size};
 use crate::config::file::{self, File};
 use crate::config::problem::Problems;
 use crate::config::read::{At, Field};
 use crate::config::report::{Finding, Report};
 use crate::config::settings::{
-    AccessLog, Callers, Identify, Level, Limits, Log, LogFormat, Runtime, Settings, Shutdown,
+    AccessLog, Authenticate, Callers, Identify, Level, Limits, Log, LogFormat, Runtime, Settings,
+    Shutdown,
 };
 use crate::config::web::Host;
 use crate::config::word::{Filled, Integer};
@@ -39,7 +43,7 @@ pub(crate) fn check(file: File, directory: &Path, report: &Report<'_>) -> Option
     let admin = listener::admin(&file.admin);
     let listeners = listener::check(&file, admin.address, directory, report);
     let limits = limits(&file.limits, report);
-    let callers = callers(&file.identify, report);
+    let callers = callers(&file, report);
     let quotas = quota::check(&file.quotas, report);
     let upstreams = upstream::check(&file.upstreams, directory, report);
     let contracts = contract::check(&file.contracts, report);
@@ -51,20 +55,38 @@ pub(crate) fn check(file: File, directory: &Path, report: &Report<'_>) -> Option
         report,
     };
     let plans = allowance::plans(&file.plans, &rooms.quotas, &quotas, report);
-    let issuers = issuer::check(&file, directory, report);
     let endpoints: Vec<_> = file
         .endpoints
         .iter()
         .map(|named| endpoint::check(named, &rooms))
         .collect();
+    let (plan_names, endpoint_names) = (
+        Names::of("plan", &file.plans),
+        Names::of("endpoint", &file.endpoints),
+    );
+    let askers = caller::Rooms {
+        plans: &plan_names,
+        endpoints: &endpoint_names,
+    };
+    let known = caller::check(&file.callers, &askers, report);
+    let issuers = issuer::check(&file, &askers, directory, report);
+    caller::demands(&file, report);
     same_place(&file, report);
     front::shadows(&file, report);
     if report.has_errors() {
         return None;
     }
-    rooms.quotas.warn_unused(report);
-    rooms.upstreams.warn_unused(report);
-    rooms.contracts.warn_unused(report);
+    for names in [&rooms.quotas, &rooms.upstreams, &rooms.contracts] {
+        names.warn_unused("no endpoint names this", report);
+    }
+    // Tokens may name any.
+    if !file
+        .issuers
+        .iter()
+        .any(|it| !it.value.plan_claim.is_absent())
+    {
+        plan_names.warn_unused("no caller has this", report);
+    }
     let settings = Settings {
         runtime: Runtime {
             workers: file.workers.value().and_then(Integer::some),
@@ -78,6 +100,7 @@ pub(crate) fn check(file: File, directory: &Path, report: &Report<'_>) -> Option
             timeout: file.timeout.or(Duration::from_secs(25)),
         },
         callers,
+        known: known.into_iter().collect::<Option<_>>()?,
         issuers: issuers.into_iter().collect::<Option<_>>()?,
         quotas: quotas.into_iter().collect::<Option<_>>()?,
         plans: plans.into_iter().collect::<Option<_>>()?,
@@ -86,6 +109,7 @@ pub(crate) fn check(file: File, directory: &Path, report: &Report<'_>) -> Option
         warnings: Problems::default(),
     };
     warn_unverified(&settings, &file.endpoints, report);
+    caller::warn(&settings, &file, report);
     Some(settings)
 }
 
@@ -169,10 +193,13 @@ fn log(file: &file::Log, directory: &Path) -> Log {
     }
 }
 
-fn callers(identify: &Field<Vec<Field<Identify>>>, report: &Report<'_>) -> Callers {
-    let Field::Given(list) = identify else {
+fn callers(file: &File, report: &Report<'_>) -> Callers {
+    let key_header = file.key_header.value().map(|it| it.0);
+    let key_header = key_header.unwrap_or(HeaderName::from_static("x-api-key"));
+    let Field::Given(list) = &file.identify else {
         return Callers {
             identify: vec![Identify::Address],
+            key_header,
         };
     };
     if list.value.is_empty() {
@@ -196,7 +223,10 @@ fn callers(identify: &Field<Vec<Field<Identify>>>, report: &Report<'_>) -> Calle
             seen.push(at.value.clone());
         }
     }
-    Callers { identify: seen }
+    Callers {
+        identify: seen,
+        key_header,
+    }
 }
 
 /// Two endpoints on one host and path: which of them answered would be an accident.
@@ -256,7 +286,8 @@ fn warn_unverified(
         let mut whole =
             quotas().filter(|quota| quota.is_for_every_call() && !quota.per.contains(Tenant));
         let catches_address = whole.clone().any(|quota| quota.per.contains(Address));
-        if by_header && per(Caller) && !catches_address {
+        let is_proven = endpoint.authenticate == Authenticate::Required;
+        if by_header && !is_proven && per(Caller) && !catches_address {
             warn(
                 "callers are told apart by a header that nobody verifies: who changes it gets a new \
                  bucket",

@@ -89,12 +89,12 @@ impl<'f> Names<'f> {
         }
     }
 
-    /// Warns of every table that no endpoint named.
-    pub(crate) fn warn_unused(&self, report: &Report<'_>) {
+    /// Warns of every table that was not named: `what` begins the sentence that ends in its kind.
+    pub(crate) fn warn_unused(&self, what: &str, report: &Report<'_>) {
         let used = self.used.borrow();
         for (place, (_, path, span)) in self.tables.iter().enumerate() {
             if !used.contains(&place) {
-                let what = format!("no endpoint names this {}", self.kind);
+                let what = format!("{what} {}", self.kind);
                 report.add(Finding::warning(span.clone(), *path, what));
             }
         }

@@ -11,6 +11,8 @@ pub struct Caller {
     pub key_sha256: Vec<KeySha256>,
     /// What its client certificates are recognised by: any of these. No two callers share one.
     pub certificates: Vec<CertificateName>,
+    /// Its plan, as a place in [`Settings::plans`](super::Settings::plans). Default none.
+    pub plan: Option<usize>,
     /// Where it may call, as places in [`Settings::endpoints`](super::Settings::endpoints); never
     /// empty. `None`: everywhere.
     pub endpoints: Option<Vec<usize>>,
@@ -87,4 +89,31 @@ impl fmt::Display for CertificateName {
 
 fn hexadecimal(bytes: &[u8; 32], out: &mut fmt::Formatter<'_>) -> fmt::Result {
     bytes.iter().try_for_each(|byte| write!(out, "{byte:02x}"))
+}
+
+/// Whether an endpoint asks who is calling.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Authenticate {
+    /// Credentials are not looked at.
+    #[default]
+    Off,
+    /// A call without a credential goes on; one with a bad credential does not.
+    Optional,
+    /// Nobody calls without a good credential.
+    Required,
+}
+
+impl Authenticate {
+    /// Every choice.
+    pub const ALL: [Self; 3] = [Self::Off, Self::Optional, Self::Required];
+
+    /// The name used in configuration.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Optional => "optional",
+            Self::Required => "required",
+        }
+    }
 }

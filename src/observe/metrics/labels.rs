@@ -2,6 +2,7 @@
 
 use prometheus_client::encoding::EncodeLabelSet;
 
+use super::CredentialResult;
 use crate::protocol::{Outcome, Step};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -13,6 +14,21 @@ pub(super) struct At {
 pub(super) struct EndedAt {
     pub(super) endpoint: String,
     pub(super) outcome: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct Examined {
+    endpoint: String,
+    result: &'static str,
+}
+
+impl Examined {
+    pub(super) fn at(endpoint: &str, result: CredentialResult) -> Self {
+        Self {
+            endpoint: endpoint.to_owned(),
+            result: result.label(),
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]

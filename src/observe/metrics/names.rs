@@ -28,6 +28,10 @@ pub const NAMES: &[(&str, &str)] = &[
         "Requests from whose query a protocol parameter was removed",
     ),
     (
+        "forecourt_credentials_total",
+        "Calls at endpoints that look at credentials, by what those proved",
+    ),
+    (
         "forecourt_ratelimit_decisions_total",
         "Decisions by quota: admitted, or refused by this one",
     ),

@@ -15,6 +15,9 @@ fn busy() -> Metrics {
     endpoint.filled_extensions();
     endpoint.reported(Step::Media);
     endpoint.stripped_query();
+    metrics
+        .credentials("lakeside")
+        .examined(CredentialResult::Bad);
     metrics.quota("per-buyer").refused.inc();
     metrics.listener("public").refused.inc();
     metrics
@@ -81,6 +84,8 @@ fn what_was_counted_is_shown() {
         "forecourt_reported_total{endpoint=\"lakeside\",step=\"media\"} 1",
         "forecourt_reported_total{endpoint=\"lakeside\",step=\"quota\"} 0",
         "forecourt_stripped_query_total{endpoint=\"lakeside\"} 1",
+        "forecourt_credentials_total{endpoint=\"lakeside\",result=\"bad\"} 1",
+        "forecourt_credentials_total{endpoint=\"lakeside\",result=\"forbidden\"} 0",
         "forecourt_ratelimit_decisions_total{quota=\"per-buyer\",decision=\"refused\"} 1",
         "forecourt_ratelimit_decisions_total{quota=\"per-buyer\",decision=\"admitted\"} 0",
         "forecourt_ratelimit_keys 12",

@@ -246,7 +246,7 @@ fn spell<'a>(
             *retryable,
             retry_after_ms.map(Details::retry_after),
         ),
-        Refusal::Unauthenticated | Refusal::PermissionDenied => plain(SERVER_ERROR),
+        Refusal::Unauthenticated(_) | Refusal::PermissionDenied => plain(SERVER_ERROR),
     }
 }
 

@@ -3,7 +3,7 @@
 use super::*;
 use crate::protocol::contract::Absence;
 use crate::protocol::envelope::{Id, peek};
-use crate::protocol::refusal::{Failure, Flaw, Media, Violation};
+use crate::protocol::refusal::{Failure, Flaw, Lack, Media, Violation};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -86,7 +86,9 @@ fn every_refusal() -> Vec<Refusal> {
         Refusal::UnsupportedSkill {
             skill: "boat.search".into(),
         },
-        Refusal::Unauthenticated,
+        Refusal::Unauthenticated(Lack::Absent),
+        Refusal::Unauthenticated(Lack::Bad),
+        Refusal::Unauthenticated(Lack::BadBearer),
         Refusal::PermissionDenied,
     ];
     for failure in Failure::ALL {
