@@ -15,8 +15,8 @@ use crate::credential::token::{Bad, Rules};
 use crate::observe::{Metrics, TokenMeters};
 
 pub use fetch::follow;
-pub(super) use keys::Source;
 pub use keys::{Keys, Told};
+pub(super) use keys::{Read, Source};
 
 /// Whose tokens are believed.
 #[derive(Debug)]

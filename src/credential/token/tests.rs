@@ -37,13 +37,12 @@ fn claims() -> Value {
 fn but(changes: Value) -> Value {
     let mut claims = claims();
     for (name, value) in changes.as_object().unwrap() {
-        match value {
-            Value::Null => claims.as_object_mut().unwrap().remove(name),
-            value => claims
-                .as_object_mut()
-                .unwrap()
-                .insert(name.clone(), value.clone()),
-        };
+        let claims = claims.as_object_mut().unwrap();
+        if value.is_null() {
+            claims.remove(name);
+        } else {
+            claims.insert(name.clone(), value.clone());
+        }
     }
     claims
 }

@@ -14,7 +14,7 @@ use http_body_util::{BodyExt, Limited};
 use tokio::task::{AbortHandle, spawn_local};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::keys::{Keys, Source};
+use super::keys::{Keys, Read, Source};
 use crate::credential::token::Keyset;
 use crate::http1::Lines;
 use crate::observe::WallClock;
@@ -98,7 +98,7 @@ fn pause(refresh: Duration, failures: u32, random: f64) -> Duration {
     pause.mul_f64(0.9 + 0.2 * random)
 }
 
-async fn fetch(pools: &Pools, source: &Source) -> Result<Arc<Keyset>, Box<str>> {
+async fn fetch(pools: &Pools, source: &Source) -> Read {
     let mut lines = Lines::new();
     lines.push(b"host", source.upstream.authority.as_bytes());
     lines.push(b"accept", b"application/jwk-set+json, application/json");

@@ -53,6 +53,9 @@ pub(in crate::state) struct Source {
     pub(in crate::state) refresh: Duration,
 }
 
+/// What came of reading keys: a set, or why there is none.
+pub(in crate::state) type Read = Result<Arc<Keyset>, Box<str>>;
+
 /// How reading them goes.
 #[derive(Debug, Default)]
 struct Course {
@@ -148,7 +151,7 @@ impl Keys {
 
     /// What came of reading them. The last that could be used stay in force; the same ones as before
     /// are no change.
-    pub(in crate::state) fn take(&self, read: Result<Arc<Keyset>, Box<str>>, at: Timestamp) {
+    pub(in crate::state) fn take(&self, read: Read, at: Timestamp) {
         let meters = self.meters.get();
         {
             let mut course = self.course.lock();

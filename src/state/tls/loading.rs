@@ -16,9 +16,8 @@ use super::pair::{Half, Pair, Refused};
 use super::show::Change;
 use super::{Held, Kept, Listening, Loaded, Reaching, Terminator, roots};
 use crate::config::{self, NamedFile, PairFiles, Problem, Problems, Severity};
-use crate::credential::token::Keyset;
 use crate::observe::Timestamp;
-use crate::state::issuers::Keys;
+use crate::state::issuers::{Keys, Read};
 use crate::upstream::Secure;
 
 /// One reading in the making.
@@ -37,7 +36,7 @@ pub(super) struct Ready {
     pub(super) replaced: Vec<(Arc<Terminator>, Arc<ServerConfig>)>,
     pub(super) renewed: Vec<(Arc<Secure>, Arc<ClientConfig>)>,
     /// What came of reading the keys of issuers.
-    pub(super) read: Vec<(Arc<Keys>, Result<Arc<Keyset>, Box<str>>)>,
+    pub(super) read: Vec<(Arc<Keys>, Read)>,
     pub(super) loaded: Loaded,
 }
 
