@@ -3,6 +3,7 @@
 //!
 //! Every text is read as TOML and as JSON.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
@@ -201,11 +202,22 @@ fn holds(settings: &Settings) {
     let by_address = identify.iter().position(|it| *it == Identify::Address);
     assert!(!identify.is_empty() && by_address.is_none_or(|at| at + 1 == identify.len()));
     for quota in &settings.quotas {
-        if let Allowance::Rate { interval, burst } = quota.allowance {
-            assert!(interval >= Duration::from_nanos(1));
-            let refill = interval.as_nanos() * u128::from(burst.get());
-            assert!(refill < 1 << 62, "{}", quota.name);
+        let costs = quota.cost.iter().map(|(_, cost)| *cost);
+        let changed = settings.plans.iter().flat_map(|plan| &plan.quotas);
+        let changed = changed.filter(|(at, _)| settings.quotas.get(*at) == Some(quota));
+        for allowance in changed
+            .map(|(_, changed)| changed)
+            .chain([&quota.allowance])
+        {
+            if let Allowance::Rate { interval, burst } = allowance {
+                assert!(*interval >= Duration::from_nanos(1));
+                let refill = interval.as_nanos() * u128::from(burst.get());
+                assert!(refill < 1 << 62, "{}", quota.name);
+                assert!(costs.clone().all(|cost| cost <= *burst), "{}", quota.name);
+            }
         }
+        assert!(quota.skills.as_ref().is_none_or(|it| !it.is_empty()));
+        assert!(quota.methods.as_ref().is_none_or(|it| !it.is_empty()));
         assert!(!(quota.shared && quota.per.contains(Dimension::Endpoint)));
     }
     for upstream in &settings.upstreams {
@@ -213,6 +225,21 @@ fn holds(settings: &Settings) {
         assert!(is_wait(upstream.connect_timeout) && is_wait(upstream.response_timeout));
         assert!(is_wait(upstream.idle_timeout) && upstream.keep_alive <= year);
         assert!(upstream.max_connections > 0);
+    }
+    let mut proofs = BTreeSet::new();
+    for caller in &settings.known {
+        let keys = caller.key_sha256.iter().map(ToString::to_string);
+        let mut count = 0;
+        for proof in keys.chain(caller.certificates.iter().map(ToString::to_string)) {
+            count += 1;
+            assert!(proofs.insert(proof), "{}", caller.name);
+        }
+        assert!(count > 0, "{}", caller.name);
+        let endpoints = caller.endpoints.as_ref();
+        assert!(endpoints.is_none_or(|all| !all.is_empty()));
+        let mut places = endpoints.into_iter().flatten();
+        assert!(places.all(|at| *at < settings.endpoints.len()));
+        assert!(caller.plan.is_none_or(|at| at < settings.plans.len()));
     }
     for endpoint in &settings.endpoints {
         let path = &*endpoint.path;

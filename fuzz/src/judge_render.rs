@@ -335,11 +335,13 @@ fn about(said: &str, contract: &Contract) -> Vec<Refusal> {
             retryable: number % 2 == 0,
             retry_after_ms: (number % 5 != 0).then_some(number),
         },
-        match number % 5 {
+        match number % 7 {
             0 => Refusal::TenantRejected,
             1 => Refusal::BodyTimeout,
             2 => Refusal::BodyTooLarge { limit: number },
             3 => Refusal::Unauthenticated(Lack::Absent),
+            4 => Refusal::Unauthenticated(Lack::Bad),
+            5 => Refusal::Unauthenticated(Lack::BadBearer),
             _ => Refusal::PermissionDenied,
         },
     ];

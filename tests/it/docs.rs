@@ -130,6 +130,7 @@ fn rows(page: &str, heading: &str) -> Vec<Vec<String>> {
 fn the_metrics_table_is_the_list_of_metrics() {
     let upstream = Upstream::recording();
     let quota = "[quota.q]\nper = \"all\"\nrate = \"1/s\"\n";
+    let caller = format!("[caller.acme]\nkey_sha256 = \"{:064}\"\n", 0);
     let certificates = tempfile::tempdir().unwrap();
     let issued = Authority::new("roots").issue(&["gw.example"]);
     issued.write(certificates.path(), "gw");
@@ -139,8 +140,12 @@ fn the_metrics_table_is_the_list_of_metrics() {
          tls = {{ certificate = \"{at}.pem\", key = \"{at}.key\" }}\n"
     );
     let gateway = Gateway::start(&format!(
-        "{}{quota}{secure}",
-        dealer_with(&upstream, "", "quotas = [\"q\"]")
+        "{}{quota}{caller}{secure}",
+        dealer_with(
+            &upstream,
+            "",
+            "quotas = [\"q\"]\nauthenticate = \"optional\""
+        )
     ));
     let series: Vec<_> = gateway.metrics().into_keys().collect();
     let rows = rows(&page("docs/operations.md"), "| metric | labels | tells |");

@@ -18,6 +18,7 @@ mod support;
 mod admin;
 mod ambiguous;
 mod architecture;
+mod callers;
 mod caps;
 mod contract;
 mod docs;

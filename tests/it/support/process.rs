@@ -1,6 +1,6 @@
 //! The real binary, with its signals and its exit codes.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Seek, Write};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -40,6 +40,14 @@ pub fn run(arguments: &[&str]) -> Ended {
 /// The same with one more variable.
 pub fn run_with(arguments: &[&str], name: &str, value: &str) -> Ended {
     ended(command().args(arguments).env(name, value))
+}
+
+/// The same with something on standard input.
+pub fn feed(arguments: &[&str], input: &[u8]) -> Ended {
+    let mut file = tempfile::tempfile().unwrap();
+    file.write_all(input).unwrap();
+    file.rewind().unwrap();
+    ended(command().args(arguments).stdin(file))
 }
 
 fn ended(command: &mut Command) -> Ended {
