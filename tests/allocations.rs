@@ -1,10 +1,13 @@
-//! An admitted request is judged, and its endpoint found, without one heap allocation. A program of
-//! its own: the counter takes the place of its allocator.
+//! An admitted request is judged, its endpoint found, and its caller recognised, without one heap
+//! allocation. A program of its own: the counter takes the place of its allocator.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use allocation_counter::measure;
-use forecourt::config::Host;
+use forecourt::config::{self, Host};
+use forecourt::credential::{Callers, Shows, Verdict as Found, Who, fresh};
+use forecourt::http1::Fields;
+use forecourt::limit;
 use forecourt::protocol::{Contract, Supplied, Verdict, judge, releases};
 use forecourt::state::routes::Routes;
 use http::{HeaderMap, HeaderValue};
@@ -78,6 +81,36 @@ fn finding_an_endpoint_allocates_nothing() {
         let mut found = None;
         let counted = measure(|| found = routes.find(Some(host), "/a2a/x").map(|it| *it.endpoint));
         assert_eq!((counted.count_total, found), (0, Some(endpoint)), "{host}");
+    }
+}
+
+#[test]
+fn recognising_a_caller_allocates_nothing() {
+    let known = config::Caller {
+        name: "acme".into(),
+        key_sha256: vec![fresh::digest("fc_key")],
+        certificates: Vec::new(),
+        plan: None,
+        endpoints: None,
+    };
+    let callers = Callers::compile(&[known], http::HeaderName::from_static("x-api-key"));
+    let buckets = [limit::Caller::proven("acme".into(), None)];
+    for (line, shows) in [
+        (("x-api-key", "fc_key"), Shows::Nobody),
+        (("authorization", "Bearer fc_key"), Shows::Nobody),
+        (("x-other", "fc_key"), Shows::Caller(0)),
+    ] {
+        let fields = Fields::from(&headers(&[line]));
+        let mut name_length = 0;
+        let counted = measure(|| {
+            if let Found::Proven(proof) = callers.examine(&fields, shows)
+                && let Who::Caller(place) = proof.who
+                && let Some(caller) = buckets.get(place).cloned()
+            {
+                name_length = caller.name().len();
+            }
+        });
+        assert_eq!((counted.count_total, name_length), (0, 4), "{line:?}");
     }
 }
 

@@ -38,8 +38,8 @@ impl FromText for CertificateName {
 
     fn from_text(text: &str) -> Result<Self, Wrong> {
         let (kind, name) = text.split_once(':').ok_or_else(Wrong::kind)?;
-        let is_plain = name.bytes().all(|byte| byte.is_ascii_graphic());
-        if kind != "sha256" && !(is_plain && !name.is_empty()) {
+        let is_plain = |byte| matches!(byte, b'!'..=b'~');
+        if name.is_empty() || !name.bytes().all(is_plain) {
             return Err(Wrong::because("has no name that a certificate can carry")
                 .hint("visible ASCII characters, as the certificate has them"));
         }

@@ -206,6 +206,9 @@ impl<'r> Keeping<'r> {
     /// What a request without policy, such as one for an agent card, proves at this gate. It is
     /// refused nothing; what the gateway knows as a credential stays here all the same.
     pub(super) fn of_any(knock: Knock<'r>) -> Self {
+        if knock.gate.forwards {
+            return Self::of(knock.gate, knock.snapshot, Carriers::default());
+        }
         let mut judge = Judge::new(knock.worker, knock.snapshot, true);
         let by = match knock.look(&mut judge) {
             Verdict::Proven(proof) => proof.by,

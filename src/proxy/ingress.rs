@@ -111,7 +111,7 @@ where
         Errand::Relay(endpoint, place) => {
             record.at(endpoint);
             admit::load(limits.in_flight_requests, record).map_err(Stop::RelayFailed)?;
-            let gate = endpoint.gate.as_deref().filter(|gate| !gate.forwards);
+            let gate = endpoint.gate.as_deref();
             let at = |gate| Knock::at(gate, worker, snapshot, connection, &head.fields);
             let credentials = gate.map(|gate| Keeping::of_any(at(gate)));
             let head = Head {

@@ -229,6 +229,23 @@ fn the_order_of_admission() {
 }
 
 #[test]
+fn it_is_401_and_403_whatever_carries_other_refusals() {
+    let upstream = Upstream::recording();
+    for http_status in ["split", "mapped", "ok"] {
+        for contract in ["aap/1.0", "aap/3.0"] {
+            let lines = format!(
+                "authenticate = \"required\"\nhttp_status = \"{http_status}\"\n\
+                 contract = \"{contract}\""
+            );
+            let gateway = start(&upstream, &lines);
+            let mut client = gateway.client();
+            is_refused(&ask(&mut client, &[]), 401, Some(PLAIN));
+            is_refused(&ask(&mut client, &[("X-Api-Key", BETA)]), 403, None);
+        }
+    }
+}
+
+#[test]
 fn little_is_read_of_whom_is_refused() {
     let upstream = Upstream::recording();
     let gateway = start(&upstream, "authenticate = \"required\"");

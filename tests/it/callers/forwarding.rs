@@ -59,6 +59,14 @@ fn it_passes_unless_said_otherwise_and_its_look_alikes_do_not() {
     assert_eq!(head.one("x-api-key").unwrap(), ACME);
     assert_eq!(head.one("authorization").unwrap(), bearer(ACME));
     assert!(!head.has("x_api_key"));
+    // Nor beside a request that nobody asks who sent.
+    let mut get = Post::method("GET", "/a2a/.well-known/agent-card.json").field("Host", "gw");
+    for (name, value) in fields {
+        get = get.field(name, value);
+    }
+    assert_eq!(gateway.ask(get.bytes()).status, 200);
+    let head = upstream.take().head;
+    assert!(head.has("x-api-key") && head.has("authorization") && !head.has("x_api_key"));
     // Where nobody looks at credentials, nothing is taken away.
     let gateway = Gateway::start(&configuration(&upstream, "", ""));
     assert_eq!(ask(&mut gateway.client(), &fields).status, 200);
