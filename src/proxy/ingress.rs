@@ -202,8 +202,7 @@ impl<'s> Call<'s, '_> {
         let asker = match gate {
             None => credential::identified(self.snapshot, fields, client)?,
             Some(gate) => {
-                let (worker, snapshot) = (self.worker, self.snapshot);
-                let knock = Knock::at(gate, worker, snapshot, self.connection, fields);
+                let knock = Knock::at(gate, self.worker, self.snapshot, self.connection, fields);
                 credential::examine(knock, client, record).await?
             }
         };
