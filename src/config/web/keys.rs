@@ -70,6 +70,10 @@ impl FromText for KeysAt {
                     .hint("such characters are written percent-encoded, in UTF-8"),
             );
         }
+        if base.ends_with("/.well-known/openid-configuration") {
+            return Err(Wrong::because("is a discovery document, not keys")
+                .hint("write the URL that stands in it as `jwks_uri`"));
+        }
         if base.contains('@') {
             return Err(Wrong::because("contains a user name or password")
                 .hint("keys are public: they are fetched without one"));
