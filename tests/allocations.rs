@@ -1,13 +1,15 @@
-//! An admitted request is judged, its endpoint found, and its caller recognised, without one heap
-//! allocation. A program of its own: the counter takes the place of its allocator.
+//! An admitted request is judged, its endpoint found, its caller recognised, and one quota asked,
+//! without one heap allocation. A program of its own: the counter takes the place of its allocator.
 
-#![allow(clippy::unwrap_used, reason = "a test")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test")]
 
 use allocation_counter::measure;
 use forecourt::config::{self, Host};
 use forecourt::credential::{Callers, Shows, Verdict as Found, Who, fresh};
 use forecourt::http1::Fields;
-use forecourt::limit;
+use forecourt::limit::{
+    self, Allowance, Call, Decision, Dimension, Limiter, ManualClock, Per, Quota, Rule, Subject,
+};
 use forecourt::protocol::{Contract, Supplied, Verdict, judge, releases};
 use forecourt::state::routes::Routes;
 use http::{HeaderMap, HeaderValue};
@@ -103,7 +105,7 @@ fn recognising_a_caller_allocates_nothing() {
         let fields = Fields::from(&headers(&[line]));
         let mut name_length = 0;
         let counted = measure(|| {
-            if let Found::Proven(proof) = callers.examine(&fields, shows)
+            if let Found::Proven(proof) = callers.examine(&fields, shows, |_| None)
                 && let Who::Caller(place) = proof.who
                 && let Some(caller) = buckets.get(place).cloned()
             {
@@ -111,6 +113,55 @@ fn recognising_a_caller_allocates_nothing() {
             }
         });
         assert_eq!((counted.count_total, name_length), (0, 4), "{line:?}");
+    }
+}
+
+#[test]
+fn asking_one_quota_allocates_nothing() {
+    let one = std::num::NonZeroU32::MIN;
+    let rate = Allowance::Rate {
+        interval: std::time::Duration::from_secs(1),
+        burst: one.saturating_add(1),
+    };
+    let mine = Rule::new("mine", Dimension::Caller, rate);
+    let per: Per = Dimension::ALL.into_iter().collect();
+    let terms = Rule {
+        plans: vec![Some(rate)],
+        skills: Some(vec!["lead.submit".into()]),
+        methods: Some(vec!["SendMessage".into()]),
+        cost: vec![("lead.submit".into(), one)],
+        ..Rule::new("terms", per, rate)
+    };
+    let places = Rule::new("places", Dimension::Caller, Allowance::Concurrent(one));
+    for (rule, most) in [(mine, 2), (terms, 2), (places, 1)] {
+        let quotas = [Quota::compile(&rule, "lakeside")];
+        let limiter = Limiter::new(ManualClock::new(), 1000);
+        let caller = limit::Caller::proven("acme".into(), Some(0));
+        let call = Call {
+            method: "SendMessage",
+            skill: Some("lead.submit"),
+            tenant: Some("east"),
+        };
+        let who = Subject::new(&caller, [192, 0, 2, 1].into());
+        let who = who.calling(call);
+        // The first call of a caller makes room for it.
+        drop(limiter.check(&quotas, &who));
+        limiter.note_admitted(&caller);
+        limiter.note_refused(&caller, &quotas[0]);
+        let mut held = Vec::with_capacity(8);
+        let counted = measure(|| {
+            for _ in 0..4 {
+                if let Decision::Admitted(admission) = limiter.check(&quotas, &who) {
+                    held.push(admission);
+                    limiter.note_admitted(&caller);
+                } else {
+                    limiter.note_refused(&caller, &quotas[0]);
+                }
+            }
+        });
+        let is_rate = most > 1;
+        let expected = most - usize::from(is_rate);
+        assert_eq!((counted.count_total, held.len()), (0, expected), "{rule:?}");
     }
 }
 

@@ -8,6 +8,8 @@
 //! | `GET /config` | the configuration that serves, in JSON, secrets masked |
 //! | `GET /status` | listeners, endpoints, upstreams, the last reload: JSON |
 //! | `POST /reload` | reads the configuration file now: 200, or 422 with every problem |
+//! | `GET /limits` | quotas in use, and who asks most: JSON |
+//! | `GET`, `DELETE /limits/{caller}` | how a caller's buckets stand; forgives it |
 //!
 //! Must never show a secret. What tells about the inside or changes it is refused to a browser page,
 //! and under a name that is not an address: no page may see or drive this socket (`guard`).
@@ -15,6 +17,7 @@
 mod answer;
 mod config;
 mod guard;
+mod limits;
 mod probe;
 mod route;
 mod status;

@@ -8,7 +8,7 @@ use http::{HeaderMap, Method, StatusCode};
 
 use super::answer::{Answer, text};
 use super::guard::is_from_an_operator;
-use super::{Office, config, probe, status};
+use super::{Office, config, limits, probe, status};
 
 /// What there is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +19,8 @@ enum Page {
     Config,
     Status,
     Reload,
+    Limits,
+    Caller,
 }
 
 impl Page {
@@ -30,14 +32,22 @@ impl Page {
             "/config" => Self::Config,
             "/status" => Self::Status,
             "/reload" => Self::Reload,
+            "/limits" => Self::Limits,
+            _ if caller(path).is_some() => Self::Caller,
             _ => return None,
         })
     }
 
-    /// The value of `Allow`, its first method being the one.
+    /// The value of `Allow`.
     const fn allow(self) -> &'static str {
         match self {
-            Self::Live | Self::Ready | Self::Metrics | Self::Config | Self::Status => "GET, HEAD",
+            Self::Live
+            | Self::Ready
+            | Self::Metrics
+            | Self::Config
+            | Self::Status
+            | Self::Limits => "GET, HEAD",
+            Self::Caller => "GET, HEAD, DELETE",
             Self::Reload => "POST",
         }
     }
@@ -45,9 +55,15 @@ impl Page {
     const fn is_for_operators(self) -> bool {
         match self {
             Self::Live | Self::Ready | Self::Metrics => false,
-            Self::Config | Self::Status | Self::Reload => true,
+            Self::Config | Self::Status | Self::Reload | Self::Limits | Self::Caller => true,
         }
     }
+}
+
+/// The caller that a path names, percent-encoded.
+fn caller(path: &str) -> Option<&str> {
+    let name = path.strip_prefix("/limits/")?;
+    (!name.is_empty()).then_some(name)
 }
 
 impl Office {
@@ -76,6 +92,11 @@ impl Office {
             Page::Config => config::show(self),
             Page::Status => status::tell(self),
             Page::Reload => config::reload(self),
+            Page::Limits => limits::all(self),
+            Page::Caller if *method == Method::DELETE => {
+                limits::forgive(self, caller(path).unwrap_or_default())
+            }
+            Page::Caller => limits::one(self, caller(path).unwrap_or_default()),
         }
     }
 }

@@ -117,6 +117,7 @@ fn bearer(line: &[u8]) -> Option<&[u8]> {
 mod tests {
     use super::*;
     use http::{HeaderMap, HeaderValue};
+    use proptest::prelude::*;
 
     use crate::config::{CertificateName, KeySha256};
 
@@ -238,6 +239,64 @@ mod tests {
         ] {
             let verdict = examine(&lines, Shows::Caller(0));
             assert_eq!(verdict, Verdict::Repeated, "{lines:?}");
+        }
+    }
+
+    /// The owner of a key, by place.
+    fn owner(key: &str) -> Option<usize> {
+        [("k-1", 0), ("k-2", 0), ("k-3", 1)]
+            .iter()
+            .find_map(|(own, place)| (*own == key).then_some(*place))
+    }
+
+    fn near_a_key() -> impl Strategy<Value = String> {
+        prop_oneof![
+            3 => prop::sample::select(vec!["k-1", "k-2", "k-3"]).prop_map(str::to_owned),
+            1 => "[ kK123,=-]{0,6}",
+            1 => "[ -~]{0,12}",
+        ]
+    }
+
+    proptest! {
+        /// Nobody is proven but by keys that are theirs, whatever else there is.
+        #[test]
+        fn whoever_is_proven_owns_all_that_is_carried(
+            key in prop::option::of(near_a_key()),
+            line in prop::option::of((
+                prop::sample::select(vec!["Bearer ", "bearer\t", "BEARER  ", "Basic ", "Bearer", ""]),
+                near_a_key(),
+            )),
+            shows in prop::sample::select(vec![
+                Shows::Nobody, Shows::Caller(0), Shows::Caller(1), Shows::Several,
+            ]),
+        ) {
+            let line = line.map(|(scheme, rest)| format!("{scheme}{rest}"));
+            let mut carried = Vec::new();
+            carried.extend(key.as_deref().map(|key| owner(key.trim())));
+            if let Some(line) = line.as_deref().map(str::trim) {
+                let (scheme, rest) = line.split_once([' ', '\t']).unwrap_or((line, ""));
+                if scheme.to_ascii_lowercase() == "bearer" {
+                    carried.push(owner(rest.trim()));
+                }
+            }
+            match shows {
+                Shows::Nobody => {}
+                Shows::Caller(place) => carried.push(Some(place)),
+                Shows::Several => carried.push(None),
+            }
+            let mut lines = Vec::new();
+            lines.extend(key.as_deref().map(|key| ("x-api-key", key)));
+            lines.extend(line.as_deref().map(|line| ("authorization", line)));
+            match (examine(&lines, shows), carried.first()) {
+                (Verdict::Absent, None) => {}
+                (Verdict::Proven(Proof { who: Who::Caller(place), .. }), Some(_)) => {
+                    prop_assert!(carried.iter().all(|it| *it == Some(place)));
+                }
+                (Verdict::Bad(_), Some(first)) => {
+                    prop_assert!(first.is_none() || carried.iter().any(|it| it != first));
+                }
+                (other, _) => prop_assert!(false, "{:?}", other),
+            }
         }
     }
 }

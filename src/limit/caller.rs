@@ -146,40 +146,13 @@ impl fmt::Display for Caller {
     }
 }
 
-/// What a quota can count by: the caller and the client's address. Made once per request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Subject {
-    caller: Fingerprint,
-    address: IpAddr,
-}
-
-impl Subject {
-    /// The caller at this address.
-    #[must_use]
-    pub const fn new(caller: &Caller, address: IpAddr) -> Self {
-        Self {
-            caller: caller.fingerprint,
-            address,
-        }
-    }
-
-    pub(super) const fn caller(&self) -> Fingerprint {
-        self.caller
-    }
-
-    /// Computed on demand: most endpoints have no address quota.
-    pub(super) fn address(&self) -> Fingerprint {
-        by_address(Domain::Address, self.address)
-    }
-}
-
 fn by_header(name: &HeaderName, fields: &Fields) -> Option<Fingerprint> {
     let value = fields.named(name).next()?;
     let parts = [name.as_str().as_bytes(), value];
     (!value.is_empty()).then(|| Fingerprint::of(Domain::Header, parts))
 }
 
-fn by_address(domain: Domain, address: IpAddr) -> Fingerprint {
+pub(super) fn by_address(domain: Domain, address: IpAddr) -> Fingerprint {
     match network(address) {
         IpAddr::V4(address) => Fingerprint::of(domain, [address.octets().as_slice()]),
         IpAddr::V6(prefix) => Fingerprint::of(domain, [prefix.octets().as_slice()]),
@@ -322,7 +295,7 @@ mod tests {
         );
         let subject = |address: &str| {
             let address = address.parse().unwrap();
-            Subject::new(&identify(&[], &Fields::default(), address), address).address()
+            by_address(Domain::Address, address)
         };
         assert_eq!(subject("2001:db8::1"), subject("2001:db8::2"));
         assert_ne!(subject("2001:db8::1"), subject("2001:db8:0:1::1"));
@@ -362,9 +335,6 @@ mod tests {
     /// The buckets of an address: as a caller's, and as an address's.
     fn by(address: IpAddr) -> (Fingerprint, Fingerprint) {
         let caller = identify(&[Source::Address], &Fields::default(), address);
-        (
-            caller.fingerprint(),
-            Subject::new(&caller, address).address(),
-        )
+        (caller.fingerprint(), by_address(Domain::Address, address))
     }
 }

@@ -75,6 +75,10 @@ pub(super) enum Domain {
     Nobody,
     /// An address, whoever it says it is.
     Address,
+    /// A tenant, whatever it is.
+    Tenant,
+    /// A skill that is known.
+    Skill,
 }
 
 impl Domain {
@@ -86,6 +90,8 @@ impl Domain {
             Self::Caller => b'c',
             Self::Nobody => b'n',
             Self::Address => b'a',
+            Self::Tenant => b't',
+            Self::Skill => b's',
         }
     }
 }

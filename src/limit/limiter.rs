@@ -3,31 +3,51 @@
 //! The locks that a decision needs are taken together, in one order, and the charge is written
 //! before they are released: no other thread sees half of it. The clock is read once, before any
 //! lock; a call that waited for a lock may thus be told to wait a few ns too long, never too short.
+//!
+//! Quotas whose buckets are not kept here are passed over: whoever keeps them decides on them, and
+//! gives back with [`Limiter::refund`] what was charged here where it says no.
 
 use std::num::NonZeroU32;
+use std::sync::Arc;
 use std::time::Duration;
 
-use super::caller::Subject;
 use super::clock::{Clock, Moment};
-use super::fingerprint::Fingerprint;
-use super::quota::{Quota, Standing};
-use super::store::{Held, SHARDS, Store, Table, same_shard};
+use super::notable::Notables;
+use super::pace::{Pace, Standing};
+use super::quota::{Ask, Kind, Quota};
+use super::seats::Seats;
+use super::store::{SHARDS, Store, Table};
+use super::subject::Subject;
+
+/// What is told of the wait for a place among requests at once. Nobody can know when one of them
+/// ends: it is when to ask again, and no promise.
+pub const ASK_AGAIN: Duration = Duration::from_secs(1);
 
 /// The buckets of this process. Shared by all workers, kept across reloads.
 #[derive(Debug)]
 pub struct Limiter<C> {
-    clock: C,
-    store: Store,
+    pub(super) clock: C,
+    pub(super) store: Arc<Store>,
+    pub(super) notables: Notables,
 }
 
 /// What became of a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum Decision {
-    /// Admitted and charged to every quota. How the tightest of them stands now; none if there
-    /// was no quota.
-    Admitted(Option<Standing>),
+    /// Admitted, and charged to every quota that looks at it.
+    Admitted(Admission),
     /// Refused by at least one quota, and charged to none.
     Refused(Shortage),
+}
+
+/// An admitted call.
+#[derive(Debug, Default)]
+pub struct Admission {
+    /// How the tightest of its quotas stands now; none if no quota looks at it.
+    pub tightest: Option<Standing>,
+    /// The places it has among requests at once, as long as this is kept.
+    pub seats: Option<Seats>,
+    pub(super) at: Moment,
 }
 
 /// The quota that holds a refused call back longest.
@@ -35,8 +55,11 @@ pub enum Decision {
 pub struct Shortage {
     /// Its place in the list of quotas that was checked.
     pub quota: usize,
-    /// The exact time after which the same call is admitted, if nobody else comes.
+    /// The exact time after which the same call is admitted, if nobody else comes; of a number of
+    /// requests at once [`ASK_AGAIN`].
     pub wait: Duration,
+    /// What the call counts there.
+    pub cost: NonZeroU32,
 }
 
 impl Shortage {
@@ -54,49 +77,75 @@ impl Shortage {
 }
 
 impl<C: Clock> Limiter<C> {
-    /// A limiter without any debt, which keeps at most `capacity` buckets of strangers (29 to 57
+    /// A limiter without any debt, which keeps at most `capacity` buckets of strangers (37 to 75
     /// bytes each), but at least one in each of its [`SHARDS`].
     #[must_use]
     pub fn new(clock: C, capacity: usize) -> Self {
         Self {
             clock,
-            store: Store::new(capacity),
+            store: Arc::new(Store::new(capacity)),
+            notables: Notables::default(),
         }
     }
 
-    /// Checks a call of this cost against all quotas together: either all are charged or none.
+    /// Checks a call against all quotas that look at it together: either all are charged or none.
     ///
     /// A cost above a quota's burst counts as its whole burst. A bucket that is named twice is
     /// charged once.
-    pub fn check(&self, quotas: &[Quota], who: &Subject, cost: NonZeroU32) -> Decision {
+    pub fn check(&self, quotas: &[Quota], who: &Subject<'_>) -> Decision {
         match quotas {
-            [] => Decision::Admitted(None),
-            [quota] => match self.check_one(quota, who, cost, self.clock.now()) {
-                Ok(standing) => Decision::Admitted(Some(standing)),
-                Err(wait) => Decision::Refused(Shortage { quota: 0, wait }),
-            },
-            several => self.check_all(several, who, cost, self.clock.now()),
+            [] => Decision::Admitted(Admission::default()),
+            [quota] => self.check_one(quota, who),
+            several => self.check_several(several, who, self.clock.now()),
         }
     }
 
     /// Charges each quota that can still be charged, and says nothing: for calls that were
-    /// refused for another reason before their quotas were checked.
-    pub fn charge(&self, quotas: &[Quota], who: &Subject, cost: NonZeroU32) {
+    /// refused for another reason before their quotas were checked. A number of requests at once
+    /// has nothing to charge: such a call is over.
+    pub fn charge(&self, quotas: &[Quota], who: &Subject<'_>) {
         let now = self.clock.now();
-        for quota in quotas {
-            // A bucket that cannot pay is empty already.
-            self.check_one(quota, who, cost, now).ok();
+        for (quota, ask) in asks(quotas, who) {
+            if let Kind::Rate(pace) = ask.kind {
+                // A bucket that cannot pay is empty already.
+                self.pay(quota, &ask, pace, now).ok();
+            }
         }
     }
 
-    /// How this subject's bucket stands. Charges nothing.
-    #[must_use]
-    pub fn standing(&self, quota: &Quota, who: &Subject) -> Standing {
+    /// Gives back what a call was charged that somebody else then refused. Its places are given
+    /// back by dropping the admission.
+    ///
+    /// What time has earned back since is not given a second time, and nothing is given to a bucket
+    /// that strangers share: nobody gets more by it than the quota says.
+    pub fn refund(&self, quotas: &[Quota], who: &Subject<'_>, admission: &Admission) {
         let now = self.clock.now();
-        let bucket = quota.bucket(who);
-        let mut table = self.store.lock(bucket);
-        let known = table.tat(bucket).copied();
-        let debt = match known {
+        for (_, ask) in asks(quotas, who) {
+            let Kind::Rate(pace) = ask.kind else { continue };
+            let back = pace.price(ask.cost).saturating_sub(debt(now, admission.at));
+            let mut table = self.store.lock(ask.bucket);
+            if let Some(tat) = table.tat(ask.bucket) {
+                *tat = Moment::from_nanos(tat.as_nanos().saturating_sub(back));
+            }
+        }
+    }
+
+    /// How this subject's bucket stands; `None` where the quota does not look at the call, or is
+    /// not kept here. Charges nothing.
+    #[must_use]
+    pub fn standing(&self, quota: &Quota, who: &Subject<'_>) -> Option<Standing> {
+        let ask = quota.ask(who).filter(|_| quota.is_local())?;
+        let now = self.clock.now();
+        let mut table = self.store.lock(ask.bucket);
+        let pace = match ask.kind {
+            Kind::Rate(pace) => pace,
+            Kind::AtOnce(most) => {
+                let taken = table.taken(ask.bucket);
+                return Some(Standing::AtOnce { most: *most, taken });
+            }
+        };
+        let known = table.tat(ask.bucket).copied();
+        let owed = match known {
             Some(tat) => debt(tat, now),
             None if self.fits(quota, &mut table, 0, now) => 0,
             None => {
@@ -107,7 +156,7 @@ impl<C: Clock> Limiter<C> {
                     .map_or(0, |tat| debt(*tat, now))
             }
         };
-        quota.standing(debt)
+        Some(pace.standing(owed))
     }
 
     /// The time by which it decides.
@@ -134,171 +183,114 @@ impl<C: Clock> Limiter<C> {
         self.store.overflowed()
     }
 
-    fn check_one(
+    fn check_one(&self, quota: &Quota, who: &Subject<'_>) -> Decision {
+        let Some(ask) = quota.ask(who).filter(|_| quota.is_local()) else {
+            return Decision::Admitted(Admission::default());
+        };
+        let now = self.clock.now();
+        let (decided, seats) = match ask.kind {
+            Kind::Rate(pace) => (self.pay(quota, &ask, pace, now), None),
+            Kind::AtOnce(most) => {
+                let mut table = self.store.lock(ask.bucket);
+                let decided = seat(*most, table.taken(ask.bucket));
+                let seats = decided.is_ok().then(|| {
+                    table.take(ask.bucket, ask.of);
+                    drop(table);
+                    Seats::taken(&self.store, ask.bucket)
+                });
+                (decided, seats)
+            }
+        };
+        match decided {
+            Ok(standing) => Decision::Admitted(Admission {
+                tightest: Some(standing),
+                seats,
+                at: now,
+            }),
+            Err(wait) => Decision::Refused(Shortage {
+                quota: 0,
+                wait,
+                cost: ask.cost,
+            }),
+        }
+    }
+
+    /// Charges one bucket of a rate, if it can pay.
+    fn pay(
         &self,
         quota: &Quota,
-        who: &Subject,
-        cost: NonZeroU32,
+        ask: &Ask<'_>,
+        pace: &Pace,
         now: Moment,
     ) -> Result<Standing, Duration> {
-        let bucket = quota.bucket(who);
+        let Ask {
+            bucket, of, cost, ..
+        } = *ask;
         let mut table = self.store.lock(bucket);
         let next = if let Some(tat) = table.tat(bucket) {
-            let next = quota.decide(debt(*tat, now), cost);
+            let next = pace.decide(debt(*tat, now), cost);
             if let Ok(next) = next {
                 *tat = owing(next, now);
             }
             next
         } else if self.fits(quota, &mut table, 0, now) {
-            let next = quota.decide(0, cost);
+            let next = pace.decide(0, cost);
             if let Ok(next) = next {
-                table.put(bucket, owing(next, now));
+                table.put(bucket, owing(next, now), of);
             }
             next
         } else {
             drop(table);
             let mut overflow = self.store.lock_overflow();
             let previous = overflow.tat(quota.overflow()).copied();
-            let next = quota.decide(previous.map_or(0, |tat| debt(tat, now)), cost);
+            let next = pace.decide(previous.map_or(0, |tat| debt(tat, now)), cost);
             if let Ok(next) = next {
-                overflow.put(quota.overflow(), owing(next, now));
+                overflow.put(quota.overflow(), owing(next, now), of.of_nobody());
             }
             self.store.count_overflow();
             next
         };
         match next {
-            Ok(debt) => Ok(quota.standing(debt)),
+            Ok(debt) => Ok(pace.standing(debt)),
             Err(wait) => Err(Duration::from_nanos(wait)),
         }
     }
 
-    fn check_all(
-        &self,
-        quotas: &[Quota],
-        who: &Subject,
-        cost: NonZeroU32,
-        now: Moment,
-    ) -> Decision {
-        let mut drafts: Vec<Draft> = quotas
-            .iter()
-            .map(|quota| Draft::new(quota.bucket(who)))
-            .collect();
-        let mut held = self.store.lock_all(drafts.iter().map(|draft| draft.bucket));
-        self.place(quotas, &mut drafts, &mut held, now);
-        let mut overflow = drafts
-            .iter()
-            .any(|draft| draft.place == Place::Overflow)
-            .then(|| self.store.lock_overflow());
-
-        let mut shortage: Option<Shortage> = None;
-        let mut tightest: Option<Standing> = None;
-        for (index, (quota, draft)) in quotas.iter().zip(&mut drafts).enumerate() {
-            if draft.place == Place::Overflow
-                && let Some(overflow) = overflow.as_mut()
-            {
-                draft.bucket = quota.overflow();
-                draft.debt = overflow.tat(draft.bucket).map_or(0, |tat| debt(*tat, now));
-            }
-            match quota.decide(draft.debt, cost) {
-                Ok(next) => {
-                    draft.debt = next;
-                    tightest = Some(tighter(tightest, quota.standing(next)));
-                }
-                Err(wait) => {
-                    let wait = Duration::from_nanos(wait);
-                    if shortage.is_none_or(|longest| wait > longest.wait) {
-                        shortage = Some(Shortage { quota: index, wait });
-                    }
-                }
-            }
-        }
-        if let Some(shortage) = shortage {
-            return Decision::Refused(shortage);
-        }
-        for draft in &drafts {
-            let table = match draft.place {
-                Place::Own => held.table(draft.bucket),
-                Place::Overflow => overflow.as_deref_mut(),
-            };
-            if let Some(table) = table {
-                table.put(draft.bucket, owing(draft.debt, now));
-            }
-        }
-        Decision::Admitted(tightest)
-    }
-
-    /// Finds out for each quota whether the subject has, or may have, a bucket of its own.
-    fn place(&self, quotas: &[Quota], drafts: &mut [Draft], held: &mut Held<'_>, now: Moment) {
-        for (index, quota) in quotas.iter().enumerate() {
-            let (before, rest) = drafts.split_at_mut(index);
-            let Some(draft) = rest.first_mut() else {
-                continue;
-            };
-            let Some(table) = held.table(draft.bucket) else {
-                continue;
-            };
-            if let Some(tat) = table.tat(draft.bucket) {
-                draft.debt = debt(*tat, now);
-                continue;
-            }
-            let entering = before
-                .iter()
-                .filter(|other| other.enters && same_shard(other.bucket, draft.bucket))
-                .count();
-            if self.fits(quota, table, entering, now) {
-                draft.enters = quota.floods();
-            } else {
-                draft.place = Place::Overflow;
-                self.store.count_overflow();
-            }
-        }
-    }
-
     /// Buckets whose number the configuration bounds always fit.
-    fn fits(&self, quota: &Quota, table: &mut Table, entering: usize, now: Moment) -> bool {
+    pub(super) fn fits(
+        &self,
+        quota: &Quota,
+        table: &mut Table,
+        entering: usize,
+        now: Moment,
+    ) -> bool {
         !quota.floods() || self.store.has_room(table, entering, now)
     }
 }
 
-/// One quota's part of a decision on several.
-struct Draft {
-    bucket: Fingerprint,
-    place: Place,
-    enters: bool,
-    debt: u64,
+/// What a call asks of those quotas that look at it and are kept here.
+fn asks<'q>(quotas: &'q [Quota], who: &Subject<'_>) -> impl Iterator<Item = (&'q Quota, Ask<'q>)> {
+    let local = quotas.iter().filter(|quota| quota.is_local());
+    local.filter_map(|quota| Some((quota, quota.ask(who)?)))
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
-    Own,
-    Overflow,
-}
-
-impl Draft {
-    const fn new(bucket: Fingerprint) -> Self {
-        Self {
-            bucket,
-            place: Place::Own,
-            enters: false,
-            debt: 0,
-        }
+/// One more among requests at once.
+pub(super) const fn seat(most: NonZeroU32, taken: u32) -> Result<Standing, Duration> {
+    if taken < most.get() {
+        let taken = taken + 1;
+        Ok(Standing::AtOnce { most, taken })
+    } else {
+        Err(ASK_AGAIN)
     }
 }
 
 /// How far the bucket is from full, in ns.
-const fn debt(tat: Moment, now: Moment) -> u64 {
+pub(super) const fn debt(tat: Moment, now: Moment) -> u64 {
     tat.as_nanos().saturating_sub(now.as_nanos())
 }
 
-const fn owing(debt: u64, now: Moment) -> Moment {
+pub(super) const fn owing(debt: u64, now: Moment) -> Moment {
     Moment::from_nanos(now.as_nanos().saturating_add(debt))
-}
-
-fn tighter(one: Option<Standing>, other: Standing) -> Standing {
-    match one {
-        Some(one) if one.remaining() <= other.remaining() => one,
-        Some(_) | None => other,
-    }
 }
 
 fn rounded_up(wait: Duration, unit: u128) -> u64 {

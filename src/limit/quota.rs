@@ -1,35 +1,20 @@
-//! Decides whether one bucket admits one call: GCRA, by governor.
+//! Decides which calls a quota looks at, in which bucket, at what cost, and how much it lets through.
 //!
-//! A bucket is one number, the *theoretical arrival time* (TAT): the moment up to which what was
-//! consumed is paid for. governor is used as the pure decision. Its rule (`tau = t * (burst - 1)`,
-//! refuse while `now < tat + weight - tau`, else `max(tat, now) + t + weight`) does not change when
-//! all moments are shifted alike, so it is asked relative to now, with a clock that always reads
-//! zero; the absolute TAT stays in the limiter's table. So one bucket can outlive the quota that
-//! made it, and a changed rate keeps the debt in time.
-//!
-//! Nothing here knows where a bucket is kept, and no quota holds state.
+//! What it counts apart makes the bucket; how much is let through never does: a plan, and a changed
+//! rate, find the bucket that was there before. Nothing here knows where a bucket is kept, and no
+//! quota holds state.
 
-use std::cell::Cell;
 use std::fmt;
-use std::hash::{Hash, Hasher};
 use std::num::NonZeroU32;
-use std::time::Duration;
+use std::sync::Arc;
 
-use governor::clock::Clock;
-use governor::middleware::NoOpMiddleware;
-use governor::nanos::Nanos;
-use governor::state::StateStore;
-use governor::{NotUntil, RateLimiter};
+use crate::config::{Allowance, Dimension, Per};
+use crate::protocol::SKILLS;
 
-use crate::config::{Dimension, Per};
-
-use super::caller::Subject;
-use super::clock::nanos;
 use super::fingerprint::{Domain, Fingerprint};
-
-/// The longest time an empty bucket may take to fill, in ns (about 146 years). governor's
-/// arithmetic must not wrap; a configuration that asks for more is held to this.
-pub const LONGEST_REFILL: u64 = 1 << 62;
+use super::pace::Pace;
+use super::store::Tag;
+use super::subject::{Subject, no_tenant};
 
 /// What a quota says, under its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,55 +23,124 @@ pub struct Rule {
     pub name: Box<str>,
     /// What it counts by.
     pub per: Per,
-    /// The time in which one request is earned back. At least 1 ns.
-    pub interval: Duration,
-    /// How many requests fit into a full bucket.
-    pub burst: NonZeroU32,
+    /// How much it lets through: of a rate, an interval of at least 1 ns.
+    pub allowance: Allowance,
+    /// How much instead, by the place of the caller's plan.
+    pub plans: Vec<Option<Allowance>>,
     /// One bucket across all endpoints that name the quota, instead of one for each.
     pub shared: bool,
+    /// Only calls for these skills.
+    pub skills: Option<Vec<Box<str>>>,
+    /// Only calls of these methods.
+    pub methods: Option<Vec<Box<str>>>,
+    /// What a call of a skill or method costs; any other costs 1.
+    pub cost: Vec<(Box<str>, NonZeroU32)>,
+    /// Whether its buckets are kept by this process.
+    pub is_local: bool,
+}
+
+impl Rule {
+    /// A rule for every call, whoever's, each at a cost of 1, kept here.
+    #[must_use]
+    pub fn new(name: &str, per: impl Into<Per>, allowance: Allowance) -> Self {
+        Self {
+            name: name.into(),
+            per: per.into(),
+            allowance,
+            plans: Vec::new(),
+            shared: false,
+            skills: None,
+            methods: None,
+            cost: Vec::new(),
+            is_local: true,
+        }
+    }
 }
 
 /// A quota compiled for one endpoint: a few words, no state.
 pub struct Quota {
-    name: Box<str>,
+    name: Arc<str>,
     scope: Fingerprint,
+    by_endpoint: bool,
     by_caller: bool,
     by_address: bool,
-    interval: u64,
-    burst: NonZeroU32,
-    gcra: RateLimiter<Bucket, Carry, Zero, NoOpMiddleware<Nanos>>,
+    by_tenant: bool,
+    /// The skills with a bucket each, where they are counted apart.
+    by_skill: Option<Skills>,
+    skills: Option<Box<[Box<str>]>>,
+    methods: Option<Box<[Box<str>]>>,
+    cost: Box<[(Box<str>, NonZeroU32)]>,
+    own: Measure,
+    plans: Box<[Option<Measure>]>,
+    is_local: bool,
+}
+
+/// Skills that are known, by name.
+type Skills = Box<[(Box<str>, Fingerprint)]>;
+
+/// How much is let through, and how that is announced.
+#[derive(Debug)]
+pub(super) struct Measure {
+    pub(super) kind: Kind,
+    policy: Box<str>,
+}
+
+#[derive(Debug)]
+pub(super) enum Kind {
+    Rate(Pace),
+    AtOnce(NonZeroU32),
+}
+
+/// What one call asks of one quota.
+pub(super) struct Ask<'q> {
+    pub(super) bucket: Fingerprint,
+    pub(super) of: Tag,
+    pub(super) cost: NonZeroU32,
+    pub(super) kind: &'q Kind,
 }
 
 impl Quota {
     /// Compiles a rule for the endpoint of this name.
     ///
-    /// Total: an interval of zero becomes 1 ns, and the burst is lowered where a full refill would
-    /// take longer than [`LONGEST_REFILL`]. Both belong to the checks of the configuration.
+    /// Total: a rate that cannot be counted is held to one that can.
     #[must_use]
     pub fn compile(rule: &Rule, endpoint: &str) -> Self {
-        let interval = nanos(rule.interval).clamp(1, LONGEST_REFILL);
-        let most = u32::try_from(LONGEST_REFILL / interval).unwrap_or(u32::MAX);
-        let burst = NonZeroU32::new(rule.burst.get().min(most)).unwrap_or(NonZeroU32::MIN);
-
-        let by_caller = rule.per.contains(Dimension::Caller);
-        let by_address = rule.per.contains(Dimension::Address);
-        let by_endpoint =
-            rule.per.contains(Dimension::Endpoint) || ((by_caller || by_address) && !rule.shared);
+        let by = |dimension| rule.per.contains(dimension);
+        let [by_caller, by_address, by_tenant, by_skill] = [
+            Dimension::Caller,
+            Dimension::Address,
+            Dimension::Tenant,
+            Dimension::Skill,
+        ]
+        .map(by);
+        let is_apart = by_caller || by_address || by_tenant || by_skill;
+        let by_endpoint = by(Dimension::Endpoint) || (is_apart && !rule.shared);
         let mut parts = vec![rule.name.as_bytes()];
-        let dimensions = [u8::from(by_caller), u8::from(by_address)];
+        let dimensions = [by_caller, by_address, by_tenant, by_skill].map(u8::from);
         parts.push(&dimensions);
         if by_endpoint {
             parts.push(endpoint.as_bytes());
         }
-
+        let measure = |allowance: &Allowance| Measure::new(&rule.name, *allowance);
+        let words = |words: &Vec<Box<str>>| words.clone().into_boxed_slice();
         Self {
-            name: rule.name.clone(),
+            name: Arc::from(&*rule.name),
             scope: Fingerprint::of(Domain::Quota, parts),
+            by_endpoint,
             by_caller,
             by_address,
-            interval,
-            burst,
-            gcra: RateLimiter::new(governor_quota(interval, burst), Carry, Zero),
+            by_tenant,
+            by_skill: by_skill.then(|| known_skills(rule)),
+            skills: rule.skills.as_ref().map(words),
+            methods: rule.methods.as_ref().map(words),
+            cost: rule.cost.clone().into(),
+            own: measure(&rule.allowance),
+            plans: rule
+                .plans
+                .iter()
+                .map(|plan| plan.as_ref().map(measure))
+                .collect(),
+            is_local: rule.is_local,
         }
     }
 
@@ -96,28 +150,92 @@ impl Quota {
         &self.name
     }
 
-    /// How many requests fit into a full bucket.
-    #[must_use]
-    pub const fn burst(&self) -> NonZeroU32 {
-        self.burst
+    pub(super) const fn shared_name(&self) -> &Arc<str> {
+        &self.name
     }
 
-    /// The time in which one request is earned back.
+    /// Whether its buckets are kept by this process. The limiter passes over any other.
     #[must_use]
-    pub const fn interval(&self) -> Duration {
-        Duration::from_nanos(self.interval)
+    pub const fn is_local(&self) -> bool {
+        self.is_local
     }
 
-    /// The bucket of this subject.
-    pub(super) fn bucket(&self, who: &Subject) -> Fingerprint {
+    /// Whether it needs to know what a call says of itself.
+    #[must_use]
+    pub const fn looks_inside(&self) -> bool {
+        self.by_tenant
+            || self.by_skill.is_some()
+            || self.skills.is_some()
+            || self.methods.is_some()
+            || !self.cost.is_empty()
+    }
+
+    /// Whether it looks at this call. At one that could not be read, only if it looks at all.
+    #[must_use]
+    pub fn looks_at(&self, who: &Subject<'_>) -> bool {
+        fits(self.skills.as_deref(), who.skill()) && fits(self.methods.as_deref(), who.method())
+    }
+
+    /// What this call counts: where skill and method both have a cost, the larger.
+    #[must_use]
+    pub fn cost(&self, who: &Subject<'_>) -> NonZeroU32 {
+        let (skill, method) = (who.skill(), who.method());
+        let costs = self.cost.iter().filter(|(word, _)| {
+            let word = Some(&**word);
+            word == skill || word == method
+        });
+        costs
+            .map(|(_, cost)| *cost)
+            .max()
+            .unwrap_or(NonZeroU32::MIN)
+    }
+
+    /// The policy that holds for this caller, as a member of `RateLimit-Policy`.
+    pub(super) fn policy(&self, who: &Subject<'_>) -> &str {
+        &self.measure(who.plan()).policy
+    }
+
+    /// The policy that holds without a plan.
+    pub(super) const fn own_policy(&self) -> &str {
+        &self.own.policy
+    }
+
+    /// Whether its policy is one and the same on every answer.
+    pub(super) fn is_same_for_all(&self) -> bool {
+        self.skills.is_none() && self.methods.is_none() && self.plans.iter().all(Option::is_none)
+    }
+
+    /// What this call asks of it; nothing where it does not look at it.
+    pub(super) fn ask(&self, who: &Subject<'_>) -> Option<Ask<'_>> {
+        if !self.looks_at(who) {
+            return None;
+        }
         let mut bucket = self.scope;
+        let mut owner = 0;
+        if self.by_address {
+            let address = who.address();
+            owner = address.short();
+            bucket = bucket.with(address);
+        }
         if self.by_caller {
+            owner = who.caller().short();
             bucket = bucket.with(who.caller());
         }
-        if self.by_address {
-            bucket = bucket.with(who.address());
+        if self.by_tenant {
+            bucket = bucket.with(who.tenant());
         }
-        bucket
+        if let Some(known) = &self.by_skill {
+            bucket = bucket.with(skill_of(known, who.skill()));
+        }
+        Some(Ask {
+            bucket,
+            of: Tag {
+                owner,
+                quota: self.tag(),
+            },
+            cost: self.cost(who),
+            kind: &self.measure(who.plan()).kind,
+        })
     }
 
     /// The bucket that strangers share when the table is full.
@@ -125,157 +243,121 @@ impl Quota {
         self.scope
     }
 
+    /// By which its buckets are known among all. Where endpoints share a quota, it is the same.
+    #[must_use]
+    pub const fn tag(&self) -> u32 {
+        self.scope.short()
+    }
+
     /// Whether the number of its buckets depends on traffic, not on the configuration alone.
     pub(super) const fn floods(&self) -> bool {
-        self.by_caller || self.by_address
+        self.by_caller || self.by_address || self.by_tenant
     }
 
-    /// Decides on a bucket that is `debt` ns away from full, and what its debt becomes.
-    ///
-    /// A cost above the burst counts as the whole burst.
-    ///
-    /// # Errors
-    ///
-    /// Refused: the exact time in ns after which the same call is admitted if nobody else comes.
-    pub(super) fn decide(&self, debt: u64, cost: NonZeroU32) -> Result<u64, u64> {
-        let bucket = Bucket {
-            previous: (debt > 0).then(|| Nanos::new(debt)),
-            next: Cell::new(0),
+    /// What holds with a plan.
+    pub(super) fn measure(&self, plan: Option<usize>) -> &Measure {
+        let changed = plan.and_then(|place| self.plans.get(place)?.as_ref());
+        changed.unwrap_or(&self.own)
+    }
+
+    /// What can be told of a bucket of this owner: `None` where it is of a tenant, or counts the
+    /// address beside the caller.
+    pub(super) fn tell(&self, bucket: Fingerprint, owner: u32) -> Option<Told<'_>> {
+        let other = (OTHER_SKILLS, other_skill());
+        let skills: Vec<_> = match &self.by_skill {
+            None => vec![(None, Fingerprint::default())],
+            Some(known) => known
+                .iter()
+                .map(|(name, print)| (&**name, *print))
+                .chain([other])
+                .map(|(name, print)| (Some(name), print))
+                .collect(),
         };
-        match self.gcra.check_key_n(&bucket, cost.min(self.burst)) {
-            Ok(Ok(())) => Ok(bucket.next.get()),
-            Ok(Err(refused)) => Err(wait(&refused)),
-            // Not reached: the cost is no more than the burst.
-            Err(_insufficient) => Err(debt.saturating_add(self.interval)),
-        }
+        let tenant = if self.by_tenant {
+            no_tenant()
+        } else {
+            Fingerprint::default()
+        };
+        let rest = bucket.with(self.scope).with(tenant);
+        let found = skills
+            .into_iter()
+            .find(|(_, print)| rest.with(*print).short() == owner)?;
+        Some(Told { skill: found.0 })
     }
 
-    /// How a bucket with this debt (ns) stands.
-    pub(super) const fn standing(&self, debt: u64) -> Standing {
-        Standing {
-            debt,
-            interval: self.interval,
-            burst: self.burst,
+    /// Whether it counts this endpoint's calls apart from any other's.
+    #[must_use]
+    pub const fn is_of_one_endpoint(&self) -> bool {
+        self.by_endpoint
+    }
+}
+
+/// What stands for every skill that is not known, where buckets are told about.
+const OTHER_SKILLS: &str = "other";
+
+/// What is told of a bucket.
+pub(super) struct Told<'q> {
+    /// The skill, where skills are counted apart.
+    pub(super) skill: Option<&'q str>,
+}
+
+impl Measure {
+    fn new(name: &str, allowance: Allowance) -> Self {
+        match allowance {
+            Allowance::Rate { interval, burst } => {
+                let pace = Pace::new(interval, burst);
+                let window = pace.interval().as_nanos() * u128::from(pace.burst().get());
+                let window = window.div_ceil(1_000_000_000).max(1);
+                Self {
+                    policy: format!("\"{name}\";q={};w={window}", pace.burst()).into(),
+                    kind: Kind::Rate(pace),
+                }
+            }
+            Allowance::Concurrent(most) => Self {
+                policy: format!("\"{name}\";q={most};qu=\"concurrent-requests\"").into(),
+                kind: Kind::AtOnce(most),
+            },
         }
     }
+}
+
+/// Whether a word is one of those that are looked at.
+fn fits(only: Option<&[Box<str>]>, word: Option<&str>) -> bool {
+    only.is_none_or(|only| word.is_some_and(|word| only.iter().any(|it| **it == *word)))
+}
+
+/// AAP's skills, and those that the rule names. Nobody gets a bucket by making one up.
+fn known_skills(rule: &Rule) -> Skills {
+    let named = rule.skills.iter().flatten().map(|skill| &**skill);
+    let costly = rule.cost.iter().map(|(word, _)| &**word);
+    let mut known: Vec<(Box<str>, Fingerprint)> = Vec::new();
+    for skill in SKILLS.into_iter().chain(named).chain(costly) {
+        if known.iter().all(|(name, _)| **name != *skill) {
+            known.push((
+                skill.into(),
+                Fingerprint::of(Domain::Skill, [skill.as_bytes()]),
+            ));
+        }
+    }
+    known.into()
+}
+
+fn skill_of(known: &[(Box<str>, Fingerprint)], skill: Option<&str>) -> Fingerprint {
+    let found = known.iter().find(|(name, _)| Some(&**name) == skill);
+    found.map_or_else(other_skill, |(_, print)| *print)
+}
+
+/// What stands for every skill that is not known, and for none.
+fn other_skill() -> Fingerprint {
+    Fingerprint::of(Domain::Skill, [])
 }
 
 impl fmt::Debug for Quota {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("Quota")
             .field("name", &self.name)
-            .field("interval", &self.interval())
-            .field("burst", &self.burst)
+            .field("measure", &self.own)
             .finish_non_exhaustive()
-    }
-}
-
-/// How one bucket stands at one moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Standing {
-    debt: u64,
-    interval: u64,
-    burst: NonZeroU32,
-}
-
-impl Standing {
-    /// How many requests would be admitted now.
-    #[must_use]
-    pub const fn remaining(&self) -> u32 {
-        let whole = self.credit() / self.interval;
-        // The credit is at most interval * burst.
-        if whole > u32::MAX as u64 {
-            u32::MAX
-        } else {
-            whole as u32
-        }
-    }
-
-    /// The time until one more would be; zero when the bucket is full.
-    #[must_use]
-    pub const fn until_next(&self) -> Duration {
-        if self.debt == 0 {
-            return Duration::ZERO;
-        }
-        // A debt from an earlier, larger quota has to come down to this one's first.
-        let excess = self.debt.saturating_sub(self.capacity());
-        let missing = self.interval - self.credit() % self.interval;
-        Duration::from_nanos(excess.saturating_add(missing))
-    }
-
-    /// The time until the bucket is full.
-    #[must_use]
-    pub const fn until_full(&self) -> Duration {
-        Duration::from_nanos(self.debt)
-    }
-
-    /// How many requests fit into the full bucket.
-    #[must_use]
-    pub const fn burst(&self) -> u32 {
-        self.burst.get()
-    }
-
-    const fn capacity(&self) -> u64 {
-        // At most LONGEST_REFILL: `compile` saw to it.
-        self.interval.saturating_mul(self.burst.get() as u64)
-    }
-
-    const fn credit(&self) -> u64 {
-        self.capacity().saturating_sub(self.debt)
-    }
-}
-
-fn governor_quota(interval: u64, burst: NonZeroU32) -> governor::Quota {
-    governor::Quota::with_period(Duration::from_nanos(interval))
-        .unwrap_or_else(|| governor::Quota::per_second(burst))
-        .allow_burst(burst)
-}
-
-/// The earliest moment is relative to the clock, and the clock reads zero.
-fn wait(refused: &NotUntil<Nanos>) -> u64 {
-    refused.earliest_possible().as_u64()
-}
-
-/// The state that goes into one decision and comes out of it.
-#[derive(Clone, PartialEq, Eq)]
-struct Bucket {
-    previous: Option<Nanos>,
-    next: Cell<u64>,
-}
-
-/// governor wants its keys hashable; [`Carry`] never hashes one.
-impl Hash for Bucket {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.previous.map(Nanos::as_u64).hash(state);
-    }
-}
-
-/// A store that keeps nothing: the key carries the state.
-#[derive(Debug)]
-struct Carry;
-
-impl StateStore for Carry {
-    type Key = Bucket;
-
-    fn measure_and_replace<T, F, E>(&self, bucket: &Bucket, decide: F) -> Result<T, E>
-    where
-        F: Fn(Option<Nanos>) -> Result<(T, Nanos), E>,
-    {
-        let (outcome, next) = decide(bucket.previous)?;
-        bucket.next.set(next.as_u64());
-        Ok(outcome)
-    }
-}
-
-/// A clock that always reads zero: every decision is taken relative to now.
-#[derive(Debug)]
-struct Zero;
-
-impl Clock for Zero {
-    type Instant = Nanos;
-
-    fn now(&self) -> Nanos {
-        Nanos::new(0)
     }
 }
 

@@ -4,10 +4,15 @@
 //! time; one that still owes must never go, or a flood of made-up callers would wipe everybody's
 //! debt, the flooder's first. At capacity strangers therefore share one overflow bucket per quota.
 //!
-//! Every lock is held for a few table operations and never across anything that waits. Shards are
-//! locked in rising order, the overflow last.
+//! Beside the buckets stand the places that requests have taken where a quota counts requests at once.
+//! There are never more of them than requests, and a place that nobody has is not kept.
+//!
+//! Every lock is held for a few table operations and never across anything that waits; only what an
+//! operator asks for looks through a whole shard, one after the other. Shards are locked in rising
+//! order, the overflow last.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::{Mutex, MutexGuard};
@@ -105,6 +110,34 @@ impl Store {
         shards.saturating_add(self.overflow.lock().buckets.len())
     }
 
+    /// Shows every bucket that says something, one shard after the other.
+    pub(super) fn look(&self, now: Moment, mut see: impl FnMut(Fingerprint, Tag, Seen)) {
+        for shard in &self.shards {
+            let table = shard.0.lock();
+            for (bucket, kept) in &table.buckets {
+                if kept.tat > now {
+                    see(*bucket, kept.of, Seen::Owes(kept.tat));
+                }
+            }
+            for (bucket, taken) in &table.taken {
+                see(*bucket, taken.of, Seen::Taken(taken.count));
+            }
+        }
+    }
+
+    /// Forgets what these owe. How many buckets that were.
+    pub(super) fn forgive(&self, owners: &[u32], now: Moment) -> usize {
+        let mut forgiven = 0;
+        for shard in &self.shards {
+            shard.0.lock().buckets.retain(|_, bucket| {
+                let is_theirs = owners.contains(&bucket.of.owner);
+                forgiven += usize::from(is_theirs && bucket.tat > now);
+                !is_theirs
+            });
+        }
+        forgiven
+    }
+
     /// Forgets the expired buckets of one shard and gives unused memory back.
     pub(super) fn sweep(&self, shard: usize, now: Moment) {
         let mut table = self.at(shard).0.lock();
@@ -116,6 +149,13 @@ impl Store {
             overflow.forget_expired(now);
             overflow.shrink();
         }
+    }
+
+    /// Over all shards, how much room there is for places that are taken.
+    #[cfg(test)]
+    pub(super) fn room_of_places(&self) -> usize {
+        let shards = self.shards.iter();
+        shards.map(|shard| shard.0.lock().taken.capacity()).sum()
     }
 
     fn at(&self, index: usize) -> &Shard {
@@ -149,24 +189,86 @@ pub(super) const fn same_shard(one: Fingerprint, other: Fingerprint) -> bool {
     shard_of(one) == shard_of(other)
 }
 
-/// The buckets of one shard: for each the moment up to which it is paid for.
+/// What a bucket is of, for operators: enough to find it, too little to tell whose it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Tag {
+    /// The shown digits of whoever has it: a caller's, else an address's. 0: nobody alone.
+    pub(super) owner: u32,
+    /// [`Quota::tag`](super::Quota).
+    pub(super) quota: u32,
+}
+
+impl Tag {
+    /// The same quota, and nobody's in particular.
+    pub(super) const fn of_nobody(self) -> Self {
+        Self { owner: 0, ..self }
+    }
+}
+
+/// A bucket: the moment up to which it is paid for.
+#[derive(Clone, Copy, Debug)]
+struct Bucket {
+    tat: Moment,
+    of: Tag,
+}
+
+/// Places that are taken at once.
+#[derive(Clone, Copy, Debug)]
+struct Taken {
+    count: u32,
+    of: Tag,
+}
+
+/// What stands in one shard.
 #[derive(Debug, Default)]
 pub(super) struct Table {
-    buckets: HashMap<Fingerprint, Moment, Spread>,
+    buckets: HashMap<Fingerprint, Bucket, Spread>,
+    taken: HashMap<Fingerprint, Taken, Spread>,
     swept: Option<Moment>,
+}
+
+/// What a shard tells an operator of one bucket.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Seen {
+    /// It is paid for up to this moment, which is still to come.
+    Owes(Moment),
+    /// So many places are taken.
+    Taken(u32),
 }
 
 impl Table {
     pub(super) fn tat(&mut self, bucket: Fingerprint) -> Option<&mut Moment> {
-        self.buckets.get_mut(&bucket)
+        self.buckets.get_mut(&bucket).map(|bucket| &mut bucket.tat)
     }
 
-    pub(super) fn put(&mut self, bucket: Fingerprint, tat: Moment) {
-        self.buckets.insert(bucket, tat);
+    pub(super) fn put(&mut self, bucket: Fingerprint, tat: Moment, of: Tag) {
+        self.buckets.insert(bucket, Bucket { tat, of });
+    }
+
+    /// How many places are taken.
+    pub(super) fn taken(&self, bucket: Fingerprint) -> u32 {
+        self.taken.get(&bucket).map_or(0, |taken| taken.count)
+    }
+
+    /// Takes one more place.
+    pub(super) fn take(&mut self, bucket: Fingerprint, of: Tag) {
+        let taken = self.taken.entry(bucket).or_insert(Taken { count: 0, of });
+        taken.count = taken.count.saturating_add(1);
+    }
+
+    /// Gives a place back.
+    pub(super) fn give_back(&mut self, bucket: Fingerprint) {
+        if let Entry::Occupied(mut taken) = self.taken.entry(bucket) {
+            if taken.get().count > 1 {
+                taken.get_mut().count -= 1;
+            } else {
+                taken.remove();
+            }
+        }
     }
 
     fn forget_expired(&mut self, now: Moment) {
-        self.buckets.retain(|_, tat| *tat > now);
+        self.buckets.retain(|_, bucket| bucket.tat > now);
         self.swept = Some(now);
     }
 
@@ -174,6 +276,10 @@ impl Table {
         let used = self.buckets.len();
         if self.buckets.capacity() / 4 > used.max(ROOM_KEPT) {
             self.buckets.shrink_to(used.saturating_mul(2));
+        }
+        let used = self.taken.len();
+        if self.taken.capacity() / 4 > used.max(ROOM_KEPT) {
+            self.taken.shrink_to(used.saturating_mul(2));
         }
     }
 

@@ -68,6 +68,10 @@ pub struct Line<'a> {
     pub error_id: Option<&'a str>,
     /// The name of the quota that refused.
     pub quota: Option<&'a str>,
+    /// What the call counted there, where that is not 1.
+    pub cost: Option<u32>,
+    /// On whose buckets that was decided.
+    pub limit_source: Option<&'a str>,
     /// The wait that was told, in ms.
     pub retry_after_ms: Option<u64>,
     /// The steps in report mode that would have refused.
@@ -118,6 +122,8 @@ impl Line<'_> {
             outcome,
             error_id: None,
             quota: None,
+            cost: None,
+            limit_source: None,
             retry_after_ms: None,
             reported: Steps::NONE,
             stripped_query: false,
@@ -181,6 +187,10 @@ impl Line<'_> {
         word(&mut line, key!("outcome"), Some(self.outcome.label()));
         word(&mut line, key!("error_id"), self.error_id);
         word(&mut line, key!("quota"), self.quota);
+        if let Some(cost) = self.cost {
+            line.number(key!("cost"), cost.into());
+        }
+        word(&mut line, key!("limit_source"), self.limit_source);
         if let Some(wait) = self.retry_after_ms {
             line.number(key!("retry_after_ms"), wait);
         }
@@ -271,6 +281,8 @@ mod tests {
             rpc_code: Some(-32000),
             error_id: Some("0190b3a4-0000-7000-8000-000000000000"),
             quota: Some("per-buyer"),
+            cost: Some(10),
+            limit_source: Some("local"),
             retry_after_ms: Some(1500),
             reported: [Step::Version, Step::Quota].into_iter().collect(),
             stripped_query: true,
@@ -298,7 +310,7 @@ mod tests {
     #[test]
     fn every_field_in_its_order() {
         let line = written(&full("curl/8"));
-        let expected = r#"{"ts":"2026-11-30T16:53:23.042Z","request_id":"curl/8","client_ip":"192.0.2.7","peer_ip":"10.0.0.1","listener":"public","protocol":"HTTP/1.1","method":"POST","host":"lakeside.example.com","path":"/a2a","endpoint":"lakeside","contract":"aap/3.0","caller":"x-api-key#1a2b3c4d","rpc_method":"SendMessage","rpc_id":"req-1","skill":"lead.submit","normalized":["a2a-version","a2a-extensions"],"status":200,"rpc_code":-32000,"outcome":"rate_limited","error_id":"0190b3a4-0000-7000-8000-000000000000","quota":"per-buyer","retry_after_ms":1500,"reported":["version","quota"],"stripped_query":true,"why":"connection closed","upstream":"lakeside","bytes_in":1024,"bytes_out":2048,"duration_ms":12.345,"upstream_ms":11.040,"user_agent":"curl/8","generation":3}"#;
+        let expected = r#"{"ts":"2026-11-30T16:53:23.042Z","request_id":"curl/8","client_ip":"192.0.2.7","peer_ip":"10.0.0.1","listener":"public","protocol":"HTTP/1.1","method":"POST","host":"lakeside.example.com","path":"/a2a","endpoint":"lakeside","contract":"aap/3.0","caller":"x-api-key#1a2b3c4d","rpc_method":"SendMessage","rpc_id":"req-1","skill":"lead.submit","normalized":["a2a-version","a2a-extensions"],"status":200,"rpc_code":-32000,"outcome":"rate_limited","error_id":"0190b3a4-0000-7000-8000-000000000000","quota":"per-buyer","cost":10,"limit_source":"local","retry_after_ms":1500,"reported":["version","quota"],"stripped_query":true,"why":"connection closed","upstream":"lakeside","bytes_in":1024,"bytes_out":2048,"duration_ms":12.345,"upstream_ms":11.040,"user_agent":"curl/8","generation":3}"#;
         assert_eq!(String::from_utf8(line).unwrap(), format!("{expected}\n"));
     }
 

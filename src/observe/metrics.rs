@@ -42,6 +42,9 @@ use meters::FILLED;
 pub use meters::{EndpointMeters, ListenerMeters, Presence, QuotaMeters, UpstreamMeters};
 pub use names::NAMES;
 
+/// The source of a decision that was taken on this process's own buckets.
+pub const LOCAL: &str = "local";
+
 /// All metrics of this process.
 #[derive(Debug)]
 pub struct Metrics {
@@ -270,15 +273,15 @@ impl Metrics {
     #[must_use]
     pub fn quota(&self, name: &str) -> QuotaMeters {
         QuotaMeters {
-            admitted: made(&self.decisions, decided(name, "admitted")),
-            refused: made(&self.decisions, decided(name, "refused")),
+            admitted: made(&self.decisions, decided(name, "admitted", LOCAL)),
+            refused: made(&self.decisions, decided(name, "refused", LOCAL)),
         }
     }
 
     /// Drops the series of a quota that is no longer configured.
     pub fn forget_quota(&self, name: &str) {
         for decision in ["admitted", "refused"] {
-            self.decisions.remove(&decided(name, decision));
+            self.decisions.remove(&decided(name, decision, LOCAL));
         }
     }
 

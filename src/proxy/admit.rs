@@ -3,43 +3,44 @@
 //! The order is the protocol's order of admission. A step in report mode never refuses; what it
 //! would have refused is counted and logged.
 
-use std::num::NonZeroU32;
-
 use super::fault;
 use super::record::Record;
 use super::respond::Refused;
 use crate::http1::Fields;
-use crate::limit::{Announcement, Decision, Standing, Subject};
+use crate::limit::{Announcement, Call, Decision, LONGEST_TENANT, Standing, Subject};
 use crate::protocol::judge::{judge_reporting, select};
+use crate::protocol::raw::Raw;
 use crate::protocol::{Activation, Envelope, Refusal, Step, Supplied, Verdict, method};
 use crate::state::Endpoint;
 
-/// Every call costs one.
-const COST: NonZeroU32 = NonZeroU32::MIN;
-
 /// Charges a call that was refused before its quota was asked: unreadable calls are not free.
-pub(super) fn charge(endpoint: &Endpoint, subject: &Subject, record: &mut Record) {
+pub(super) fn charge(endpoint: &Endpoint, subject: &Subject<'_>, record: &mut Record) {
     if !endpoint.quotas.is_empty() {
         let limiter = &record.worker().shared.limiter;
-        limiter.charge(&endpoint.quotas, subject, COST);
+        limiter.charge(&endpoint.quotas, subject);
         announce(endpoint, subject, None, record);
     }
 }
 
 /// Prepares what the answer will say of the caller's quotas. `known` spares looking where the
 /// decision on a single quota told it already.
-fn announce(endpoint: &Endpoint, subject: &Subject, known: Option<Standing>, record: &mut Record) {
+fn announce(
+    endpoint: &Endpoint,
+    subject: &Subject<'_>,
+    known: Option<Standing>,
+    record: &mut Record,
+) {
     if matches!(endpoint.announcement, Announcement::Off) {
         return;
     }
-    let quotas = &endpoint.quotas;
-    let announced = match (&**quotas, known) {
-        ([_], Some(standing)) => endpoint.announcement.announce(quotas, &[standing]),
-        _ => {
+    let announcement = &endpoint.announcement;
+    let announced = match (&*endpoint.quotas, known) {
+        ([quota], Some(standing)) => announcement.announce(subject, &[(quota, standing)]),
+        (quotas, _) => {
             let limiter = &record.worker().shared.limiter;
-            let standing = |quota| limiter.standing(quota, subject);
-            let standings: Vec<_> = quotas.iter().map(standing).collect();
-            endpoint.announcement.announce(quotas, &standings)
+            let standing = |quota| Some((quota, limiter.standing(quota, subject)?));
+            let standings: Vec<_> = quotas.iter().filter_map(standing).collect();
+            announcement.announce(subject, &standings)
         }
     };
     record.announces(announced);
@@ -63,30 +64,66 @@ pub(super) fn load(most: usize, record: &mut Record) -> Result<(), Refusal> {
 /// RATE_LIMITED by the quota that binds longest; none was charged.
 pub(super) fn quota(
     endpoint: &Endpoint,
-    subject: &Subject,
+    subject: &Subject<'_>,
     envelope: &Envelope<'_>,
     record: &mut Record,
 ) -> Result<(), Refused> {
     if endpoint.quotas.is_empty() {
         return Ok(());
     }
+    if !endpoint.quotas_look_inside {
+        return ask(endpoint, subject, envelope, record);
+    }
+    let skill = envelope.skill();
+    // Written in escapes a tenant has six times its length.
+    let tenant = envelope
+        .tenant
+        .filter(|raw| raw.as_str().len() <= 2 + 6 * LONGEST_TENANT)
+        .and_then(Raw::text);
+    let call = Call {
+        method: &envelope.method,
+        skill: skill.as_deref(),
+        tenant: tenant.as_deref(),
+    };
+    ask(endpoint, &subject.calling(call), envelope, record)
+}
+
+fn ask(
+    endpoint: &Endpoint,
+    subject: &Subject<'_>,
+    envelope: &Envelope<'_>,
+    record: &mut Record,
+) -> Result<(), Refused> {
     let limiter = &record.worker().shared.limiter;
-    let decision = limiter.check(&endpoint.quotas, subject, COST);
-    let known = match decision {
-        Decision::Admitted(standing) => standing,
+    let decision = limiter.check(&endpoint.quotas, subject);
+    let known = match &decision {
+        Decision::Admitted(admission) => admission.tightest,
         Decision::Refused(_) => None,
     };
     announce(endpoint, subject, known, record);
     match decision {
-        Decision::Admitted(_) => {
-            for meters in &endpoint.quota_meters {
-                meters.admitted.inc();
+        Decision::Admitted(admission) => {
+            for (quota, meters) in endpoint.quotas.iter().zip(&endpoint.quota_meters) {
+                if quota.looks_at(subject) {
+                    meters.admitted.inc();
+                }
             }
+            if let Some(caller) = record.caller()
+                && record.worker().samples()
+            {
+                record.worker().shared.limiter.note_admitted(caller);
+            }
+            record.seated(admission.seats);
             Ok(())
         }
         Decision::Refused(shortage) => {
             if let Some(meters) = endpoint.quota_meters.get(shortage.quota) {
                 meters.refused.inc();
+            }
+            if let (Some(caller), Some(quota)) =
+                (record.caller(), endpoint.quotas.get(shortage.quota))
+            {
+                record.worker().shared.limiter.note_refused(caller, quota);
             }
             let refusal = Refusal::RateLimited {
                 retry_after_ms: shortage.retry_after_ms(),
@@ -96,7 +133,7 @@ pub(super) fn quota(
                 return Ok(());
             }
             let mut refused = Refused::read(refusal, 0, envelope.id);
-            refused.quota = Some(shortage.quota);
+            refused.shortage = Some(shortage);
             Err(refused)
         }
     }

@@ -19,8 +19,8 @@ use super::client::Told;
 use super::request_id::RequestId;
 use super::worker::Worker;
 use crate::http1::{Known, RequestHead};
-use crate::limit::{Announced, Caller};
-use crate::observe::{Line, Presence, Timestamp};
+use crate::limit::{Announced, Caller, Seats, Shortage};
+use crate::observe::{LOCAL, Line, Presence, Timestamp};
 use crate::protocol::{Activation, Envelope, Outcome, Step, Steps};
 use crate::state::Endpoint;
 use crate::state::connection::Connection;
@@ -68,6 +68,8 @@ pub(super) struct Record {
     in_flight: Presence,
     /// Its place at the upstream.
     place: Option<Place>,
+    /// Its places among requests at once.
+    seats: Option<Seats>,
 }
 
 /// What is remembered of an answer the gateway made.
@@ -79,8 +81,8 @@ pub(super) struct Made {
     pub(super) error_id: Option<Uuid>,
     /// The wait it told, in ms.
     pub(super) retry_after_ms: Option<u64>,
-    /// Which of the endpoint's quotas refused.
-    pub(super) quota: Option<usize>,
+    /// Which of the endpoint's quotas refused, and at what cost.
+    pub(super) shortage: Option<Shortage>,
 }
 
 /// The start of method, id and skill, in one piece of memory.
@@ -131,6 +133,7 @@ impl Record {
             outcome: Outcome::ClientGone,
             in_flight: Presence::of(&worker.shared.metrics.requests_in_flight),
             place: None,
+            seats: None,
             worker: Rc::clone(worker),
             connection: Rc::clone(connection),
         })
@@ -156,6 +159,11 @@ impl Record {
         self.place = place;
     }
 
+    /// It has places among requests at once until it has ended.
+    pub(super) fn seated(&mut self, seats: Option<Seats>) {
+        self.seats = seats;
+    }
+
     /// A trusted proxy told who the client is.
     pub(super) fn told(&mut self, told: Option<Rc<Told>>) {
         self.told = told;
@@ -174,6 +182,11 @@ impl Record {
     /// The caller is known.
     pub(super) fn by(&mut self, caller: Caller) {
         self.caller = Some(caller);
+    }
+
+    /// The caller, once known.
+    pub(super) fn caller(&self) -> Option<&Caller> {
+        self.caller.as_ref()
     }
 
     /// The body was read as a JSON-RPC request.
@@ -335,9 +348,12 @@ impl Drop for Record {
             line.rpc_code = Some(made.code.into());
             line.error_id = error_id.as_deref();
             line.retry_after_ms = made.retry_after_ms;
-            line.quota = made
-                .quota
-                .and_then(|index| Some(endpoint?.quotas.get(index)?.name()));
+            if let Some(shortage) = &made.shortage {
+                line.quota =
+                    endpoint.and_then(|endpoint| Some(endpoint.quotas.get(shortage.quota)?.name()));
+                line.cost = Some(shortage.cost.get()).filter(|cost| *cost > 1);
+                line.limit_source = Some(LOCAL);
+            }
         }
         line.reported = self.reported;
         line.stripped_query = self.stripped_query;

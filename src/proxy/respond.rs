@@ -14,6 +14,7 @@ use super::body::Body;
 use super::record::{Made, Record};
 use super::strict::Unfit;
 use crate::http1::{Answer, Lines};
+use crate::limit::Shortage;
 use crate::protocol::refusal::{Lack, Media};
 use crate::protocol::{Id, Outcome, Refusal, Stamp};
 use crate::state::Endpoint;
@@ -44,8 +45,8 @@ pub(super) struct Refused {
     pub(super) pin: usize,
     /// The caller's id as JSON text; `None` where it was not read.
     pub(super) id: Option<Box<str>>,
-    /// Which of the endpoint's quotas refused.
-    pub(super) quota: Option<usize>,
+    /// Which of the endpoint's quotas refused, and at what cost.
+    pub(super) shortage: Option<Shortage>,
     /// Whether the body was read, so that the connection can go on.
     pub(super) body_was_read: bool,
 }
@@ -57,7 +58,7 @@ impl Refused {
             refusal,
             pin: 0,
             id: None,
-            quota: None,
+            shortage: None,
             body_was_read: false,
         }
     }
@@ -68,7 +69,7 @@ impl Refused {
             refusal,
             pin,
             id: Some(id.as_str().into()),
-            quota: None,
+            shortage: None,
             body_was_read: true,
         }
     }
@@ -169,7 +170,7 @@ fn refuse(refused: Refused, endpoint: &Arc<Endpoint>, mut record: Box<Record>) -
         code: answer.code,
         error_id: error_id.filter(|_| answer.is_stamped),
         retry_after_ms: refusal.retry_after_ms(),
-        quota: refused.quota,
+        shortage: refused.shortage,
     });
     let body = Bytes::from(answer.body);
     let mut answer = made(status, body, refusal.outcome(), record);

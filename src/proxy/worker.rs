@@ -4,7 +4,7 @@
 //! Everything here stays on its thread. What crosses threads (limiter, metrics, byte budget) comes
 //! in behind an `Arc` and is written without locks of ours.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -14,6 +14,7 @@ use super::intake::Budget;
 use super::repeated::Repeated;
 use super::token::{Believed, KNOWN};
 use crate::credential::token::Cache;
+use crate::limit::SAMPLED;
 use crate::observe::{EndpointMeters, Pen, Rfc3339, Timestamp, WallClock};
 use crate::state::live::View;
 use crate::state::{Live, Readiness, Shared, Snapshot};
@@ -40,6 +41,8 @@ pub struct Worker {
     spelled: RefCell<Rfc3339>,
     /// Tokens that were believed.
     pub(super) tokens: RefCell<Cache<Rc<Believed>>>,
+    /// Calls that quotas admitted.
+    admitted: Cell<u32>,
 }
 
 /// What a [`Worker`] is made of.
@@ -76,6 +79,7 @@ impl Worker {
             random: RefCell::new(fastrand::Rng::new()),
             spelled: RefCell::default(),
             tokens: RefCell::new(Cache::new(KNOWN)),
+            admitted: Cell::default(),
         }
     }
 
@@ -96,6 +100,14 @@ impl Worker {
         let mut bytes = [0; 10];
         self.random.borrow_mut().fill(&mut bytes);
         uuid::Builder::from_unix_timestamp_millis(millis, &bytes).into_uuid()
+    }
+
+    /// Whether an admitted call is the one of so many that is noted for operators.
+    pub(super) fn samples(&self) -> bool {
+        let admitted = self.admitted.get().wrapping_add(1);
+        self.admitted.set(admitted);
+        // The middle one, so that a worker is as likely to tell too many as too few.
+        admitted % SAMPLED == SAMPLED / 2
     }
 
     /// A time as RFC 3339 in UTC.

@@ -69,6 +69,8 @@ pub struct Endpoint {
     pub gate: Option<Box<Gate>>,
     /// Checked together.
     pub quotas: Box<[Quota]>,
+    /// Whether one of them needs to know what a call says of itself.
+    pub quotas_look_inside: bool,
     /// How answers tell callers of those quotas.
     pub announcement: Announcement,
     /// Counters of those quotas, in the same order.
@@ -192,7 +194,7 @@ fn compile_endpoint(
     let rules = endpoint
         .quotas
         .iter()
-        .map(|index| settings.quotas.get(*index).map(rule))
+        .map(|index| rule(*index, settings))
         .collect::<Option<Vec<_>>>()?;
     let quotas: Box<[Quota]> = rules
         .iter()
@@ -209,6 +211,7 @@ fn compile_endpoint(
             config::RateLimitHeaders::Legacy => Announcement::Legacy,
             config::RateLimitHeaders::Off => Announcement::Off,
         },
+        quotas_look_inside: quotas.iter().any(Quota::looks_inside),
         quotas,
         quota_meters: rules
             .iter()
@@ -224,18 +227,24 @@ fn compile_endpoint(
     })
 }
 
-fn rule(quota: &config::Quota) -> Rule {
-    let (interval, burst) = match quota.allowance {
-        config::Allowance::Rate { interval, burst } => (interval, burst),
-        config::Allowance::Concurrent(most) => (std::time::Duration::from_nanos(1), most),
+/// What a quota says, with what each plan puts in its place.
+fn rule(place: usize, settings: &Settings) -> Option<Rule> {
+    let quota = settings.quotas.get(place)?;
+    let changed = |plan: &config::Plan| {
+        let changed = plan.quotas.iter().find(|(changed, _)| *changed == place);
+        changed.map(|(_, allowance)| *allowance)
     };
-    Rule {
+    Some(Rule {
         name: quota.name.clone(),
         per: quota.per,
-        interval,
-        burst,
+        allowance: quota.allowance,
+        plans: settings.plans.iter().map(changed).collect(),
         shared: quota.shared,
-    }
+        skills: quota.skills.clone(),
+        methods: quota.methods.clone(),
+        cost: quota.cost.clone(),
+        is_local: true,
+    })
 }
 
 /// The previous snapshot's upstream when its configuration is the same.

@@ -14,10 +14,15 @@ fn get(path: &str) -> Post {
 #[test]
 fn what_it_answers() {
     let upstream = Upstream::recording();
-    // A quota has series as soon as an endpoint names it.
+    // A quota has series as soon as an endpoint names it, credentials as soon as one asks.
     let gateway = Gateway::start(&format!(
-        "[quota.q]\nper = \"all\"\nrate = \"1/day\"\n{}",
-        dealer_with(&upstream, "", "quotas = [\"q\"]")
+        "[quota.q]\nper = \"all\"\nrate = \"1/day\"\n[caller.c]\nkey_sha256 = \"{:064}\"\n{}",
+        0,
+        dealer_with(
+            &upstream,
+            "",
+            "quotas = [\"q\"]\nauthenticate = \"optional\""
+        )
     ));
     let mut admin = gateway.admin();
     for (path, body) in [

@@ -43,7 +43,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         "listen",
         &["protocol", "config", "http1", "wire", "state", "observe"],
     ),
-    ("admin", &["config", "state", "observe"]),
+    ("admin", &["config", "limit", "state", "observe"]),
     ("demo", &["protocol", "config", "app"]),
     (
         "app",

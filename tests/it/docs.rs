@@ -207,6 +207,8 @@ fn the_access_log_table_is_the_fields_of_a_line() {
         outcome: Outcome::Ok,
         error_id: Some("i"),
         quota: Some("q"),
+        cost: Some(10),
+        limit_source: Some("local"),
         retry_after_ms: Some(1),
         reported: Step::ALL.into_iter().collect(),
         stripped_query: true,

@@ -7,38 +7,36 @@ use std::time::Duration;
 
 use forecourt::http1::Fields;
 use forecourt::limit::{
-    Clock, Decision, Dimension, Limiter, ManualClock, Quota, Rule, Source, Subject, identify,
+    Allowance, Clock, Decision, Dimension, Limiter, ManualClock, Quota, Rule, Source, Subject,
+    identify,
 };
 
 use crate::support::call::call;
 use crate::support::gateway::dealer_with;
 use crate::support::{Gateway, Post, Upstream};
 
-const ONE: NonZeroU32 = NonZeroU32::MIN;
 const STRANGERS: u32 = 2_000_000;
 /// Addresses that no stranger has.
 const OTHERS: u32 = 0xc000_0200;
 const CAPACITY: usize = 65_536;
 
 fn quota() -> Quota {
-    let rule = Rule {
-        name: "per-buyer".into(),
-        per: Dimension::Caller.into(),
+    let allowance = Allowance::Rate {
         interval: Duration::from_secs(60),
         burst: NonZeroU32::new(100).unwrap(),
-        shared: false,
     };
+    let rule = Rule::new("per-buyer", Dimension::Caller, allowance);
     Quota::compile(&rule, "lakeside")
 }
 
-fn subject(number: u32) -> Subject {
+fn subject(number: u32) -> Subject<'static> {
     let address = IpAddr::V4(Ipv4Addr::from(number));
     let caller = identify(&[Source::Address], &Fields::default(), address);
     Subject::new(&caller, address)
 }
 
-fn is_admitted<C: Clock>(limiter: &Limiter<C>, quotas: &[Quota], who: &Subject) -> bool {
-    matches!(limiter.check(quotas, who, ONE), Decision::Admitted(_))
+fn is_admitted<C: Clock>(limiter: &Limiter<C>, quotas: &[Quota], who: &Subject<'_>) -> bool {
+    matches!(limiter.check(quotas, who), Decision::Admitted(_))
 }
 
 #[test]
@@ -54,7 +52,7 @@ fn two_million_strange_keys() {
     let mut most = 0;
     let mut admitted_of_known = 0;
     for number in 0..STRANGERS {
-        limiter.check(&quotas, &subject(number), ONE);
+        limiter.check(&quotas, &subject(number));
         if number % 20_000 == 0 {
             most = most.max(limiter.live());
             admitted_of_known += u32::from(is_admitted(&limiter, &quotas, &known));

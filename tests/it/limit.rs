@@ -6,6 +6,11 @@ use crate::support::call::call;
 use crate::support::gateway::dealer_with;
 use crate::support::{Answer, Client, Gateway, Post, U, Upstream};
 
+mod places;
+mod plans;
+mod seen;
+mod terms;
+
 fn asked(client: &mut Client, path: &str, fields: &[(&str, &str)]) -> Answer {
     let mut post = Post::to(path).body(call("1"));
     for (name, value) in fields {
@@ -99,7 +104,7 @@ fn a_burst_refills_one_by_one() {
     assert_eq!(upstream.count(), 22);
     let series = |decision: &str| {
         gateway.series(&format!(
-            "forecourt_ratelimit_decisions_total{{quota=\"q\",decision=\"{decision}\"}}"
+            "forecourt_ratelimit_decisions_total{{quota=\"q\",decision=\"{decision}\",source=\"local\"}}"
         ))
     };
     assert_eq!((series("admitted"), series("refused")), (22.0, 5.0));

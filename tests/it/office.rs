@@ -148,7 +148,7 @@ fn the_status_tells_what_serves_and_what_happened() {
     assert_eq!(
         status["quotas"],
         json!([{
-            "name": "few", "per": ["caller", "address"], "rate": "1/s", "burst": 1,
+            "name": "few", "per": ["caller", "address"], "rate": "1/s", "burst": 1, "concurrent": null,
             "shared": false, "admitted": 1, "refused": 1,
         }])
     );

@@ -289,6 +289,45 @@ fn a_bucket_belongs_to_the_caller_whatever_the_token() {
 }
 
 #[test]
+fn a_token_names_the_plan_that_its_caller_has() {
+    let upstream = Upstream::recording();
+    let key = Key::ed25519();
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("keys.json");
+    fs::write(&file, set([key.jwk("k")])).unwrap();
+    let endpoint = "authenticate = \"required\"\nquotas = [\"each\"]";
+    let quotas = "[quota.each]\nper = \"caller\"\nrate = \"1/day\"\n\
+                  [plan.silver.quotas]\neach = { rate = \"2/day\" }\n\
+                  [plan.gold.quotas]\neach = { rate = \"3/day\" }\n";
+    let with = |of_issuer: &str| {
+        let issuer = issuer(file.to_str().unwrap(), of_issuer);
+        let dealer = dealer_with(&upstream, "", endpoint);
+        Gateway::start(&format!("{dealer}{issuer}{quotas}"))
+    };
+    // How many calls of a new caller are admitted.
+    let admitted = |gateway: &Gateway, claims: Value| {
+        let token = key.token("k", &claims);
+        let calls = (0..5).filter(|_| ask(gateway, &token).json()["error"].is_null());
+        calls.count()
+    };
+    let of = |caller: &str, plan: Value| {
+        let mut claims = claims(caller);
+        claims["plan"] = plan;
+        claims
+    };
+    let gateway = with("plan_claim = \"plan\"\nplan = \"silver\"");
+    assert_eq!(admitted(&gateway, of("gold", json!("gold"))), 3);
+    assert_eq!(admitted(&gateway, of("silver", json!("silver"))), 2);
+    assert_eq!(admitted(&gateway, claims("none")), 2);
+    assert_eq!(admitted(&gateway, of("unknown", json!("platinum"))), 2);
+    let gateway = with("plan_claim = \"plan\"");
+    assert_eq!(admitted(&gateway, claims("none")), 1);
+    // What a token says of a plan counts only where the operator asks for it.
+    let gateway = with("");
+    assert_eq!(admitted(&gateway, of("bold", json!("gold"))), 1);
+}
+
+#[test]
 fn an_issuers_callers_call_where_they_may_and_nowhere_else() {
     let upstream = Upstream::recording();
     let key = Key::ed25519();

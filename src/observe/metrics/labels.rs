@@ -47,6 +47,7 @@ pub(super) struct Reported {
 pub(super) struct Decided {
     pub(super) quota: String,
     pub(super) decision: &'static str,
+    pub(super) source: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -115,10 +116,11 @@ pub(super) fn reported(endpoint: &str, step: Step) -> Reported {
     }
 }
 
-pub(super) fn decided(quota: &str, decision: &'static str) -> Decided {
+pub(super) fn decided(quota: &str, decision: &'static str, source: &'static str) -> Decided {
     Decided {
         quota: quota.to_owned(),
         decision,
+        source,
     }
 }
 

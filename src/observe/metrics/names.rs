@@ -33,7 +33,7 @@ pub const NAMES: &[(&str, &str)] = &[
     ),
     (
         "forecourt_ratelimit_decisions_total",
-        "Decisions by quota: admitted, or refused by this one",
+        "Decisions by quota: admitted, or refused by this one; and on whose buckets",
     ),
     ("forecourt_ratelimit_keys", "Quota buckets in memory"),
     (

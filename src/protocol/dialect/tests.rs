@@ -190,6 +190,8 @@ fn numbers_by_dialect() {
         [-32601, -32004, -32602],
         same(-32000),
         same(-32000),
+        same(-32000),
+        same(-32000),
     ];
     expected.extend([same(-32603); 7]);
     let all = every_refusal();

@@ -1,0 +1,96 @@
+//! Decides what a quota can count by: who calls, from where, and what the call says of itself.
+//!
+//! What a call says is the caller's text. It must never be kept: a tenant becomes a fingerprint, a
+//! skill counts apart only where it is known beforehand.
+
+use std::net::IpAddr;
+
+use super::caller::{Caller, by_address};
+use super::fingerprint::{Domain, Fingerprint};
+
+/// A longer tenant is none, in bytes: nobody's name is so long, and hashing it is not free.
+pub const LONGEST_TENANT: usize = 256;
+
+/// Who calls, and what. Made once per request, from its head; [`calling`](Subject::calling) adds
+/// what its body says.
+#[derive(Clone, Copy, Debug)]
+pub struct Subject<'c> {
+    caller: Fingerprint,
+    plan: Option<usize>,
+    address: IpAddr,
+    call: Option<Call<'c>>,
+}
+
+/// What a call says of itself, decoded.
+#[derive(Clone, Copy, Debug)]
+pub struct Call<'c> {
+    /// The JSON-RPC method.
+    pub method: &'c str,
+    /// The AAP skill, where it asks for one.
+    pub skill: Option<&'c str>,
+    /// The tenant, where it names one.
+    pub tenant: Option<&'c str>,
+}
+
+impl Subject<'static> {
+    /// The caller at this address, about whose call nothing is known.
+    #[must_use]
+    pub const fn new(caller: &Caller, address: IpAddr) -> Self {
+        Self {
+            caller: caller.fingerprint(),
+            plan: caller.plan(),
+            address,
+            call: None,
+        }
+    }
+}
+
+impl<'c> Subject<'c> {
+    /// The same, and the call was read.
+    #[must_use]
+    pub const fn calling<'r>(&self, call: Call<'r>) -> Subject<'r> {
+        Subject {
+            call: Some(call),
+            caller: self.caller,
+            plan: self.plan,
+            address: self.address,
+        }
+    }
+
+    pub(super) const fn caller(&self) -> Fingerprint {
+        self.caller
+    }
+
+    /// The place of the caller's plan among the configured ones.
+    pub(super) const fn plan(&self) -> Option<usize> {
+        self.plan
+    }
+
+    /// Computed on demand: most endpoints have no address quota.
+    pub(super) fn address(&self) -> Fingerprint {
+        by_address(Domain::Address, self.address)
+    }
+
+    /// One for each tenant; all that name none have the same.
+    pub(super) fn tenant(&self) -> Fingerprint {
+        let named = self.call.and_then(|call| call.tenant);
+        named
+            .filter(|tenant| !tenant.is_empty() && tenant.len() <= LONGEST_TENANT)
+            .map_or_else(no_tenant, |tenant| {
+                Fingerprint::of(Domain::Tenant, [tenant.as_bytes()])
+            })
+    }
+
+    pub(super) fn method(&self) -> Option<&'c str> {
+        self.call.map(|call| call.method)
+    }
+
+    pub(super) fn skill(&self) -> Option<&'c str> {
+        self.call.and_then(|call| call.skill)
+    }
+}
+
+/// What stands for no tenant.
+pub(super) fn no_tenant() -> Fingerprint {
+    Fingerprint::of(Domain::Tenant, [])
+}
