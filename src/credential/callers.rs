@@ -275,7 +275,7 @@ mod tests {
             carried.extend(key.as_deref().map(|key| owner(key.trim())));
             if let Some(line) = line.as_deref().map(str::trim) {
                 let (scheme, rest) = line.split_once([' ', '\t']).unwrap_or((line, ""));
-                if scheme.to_ascii_lowercase() == "bearer" {
+                if scheme.eq_ignore_ascii_case("bearer") {
                     carried.push(owner(rest.trim()));
                 }
             }
