@@ -185,3 +185,17 @@ fn in_report_mode_it_only_counts() {
         taken_by(&gateway, "address 127.0.0.1") == 0
     });
 }
+
+/// Whoever has the whole answer has its place back, whichever connection it asks on next.
+#[test]
+fn the_end_of_an_answer_is_the_end_of_its_place() {
+    let upstream = Upstream::recording();
+    let quota = "[quota.one]\nper = \"caller\"\nconcurrent = 1";
+    let gateway = gateway(&upstream, quota, "\"one\"");
+    let mut clients = [gateway.client(), gateway.client(), gateway.client()];
+    for round in 0..300 {
+        for client in &mut clients {
+            assert_eq!(wait(&asked(client, "/a2a", &[KEY])), None, "{round}");
+        }
+    }
+}
