@@ -1,8 +1,9 @@
 //! A byte stream with what was received of it, and timers that are moved late.
 //!
 //! Both sides' connections stand on these. A connection that waits holds a small buffer or none: what
-//! comes first is read on the stack and kept in memory of its size; only a message that is known to be longer
-//! gets room in advance. Must never know what the bytes mean.
+//! comes first is read on the stack and kept in memory of its size. A message whose length is known
+//! gets the room that it still needs, one that turns out long gets more step by step. Must never know
+//! what the bytes mean.
 
 use std::future::{Future, poll_fn};
 use std::io;
@@ -15,11 +16,17 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::task::unconstrained;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// How much is read without room in advance, in bytes.
-const FIRST: usize = 16 * 1024;
+/// How much is read first, in bytes: most messages are shorter, and of a longer one little is moved.
+const FIRST: usize = 4 * 1024;
 
-/// The most room that is made in advance, in bytes.
-const MOST: usize = 64 * 1024;
+/// The most that is read on the stack, in bytes.
+const ON_STACK: usize = 16 * 1024;
+
+/// The room for more of a message that is long, in bytes.
+const ROOM: usize = 64 * 1024;
+
+/// The most room that is made for a message of known length, in bytes.
+const MOST: usize = 128 * 1024;
 
 /// A buffer up to so many bytes is kept while a connection rests.
 const KEPT: usize = 2 * 1024;
@@ -30,8 +37,10 @@ pub struct Wire<T> {
     stream: T,
     /// What was received and not taken yet.
     pub received: BytesMut,
-    /// How much room the next read gets; 0: what is on the stack.
-    room: usize,
+    /// How much the next read may bring, where nothing else is known. It grows while reads are full.
+    next: usize,
+    /// How many bytes of the message are known to be still to come.
+    expected: u64,
     /// The most that was held at once, of which the buffer is.
     largest: usize,
 }
@@ -42,7 +51,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Wire<T> {
         Self {
             stream,
             received: BytesMut::new(),
-            room: 0,
+            next: FIRST,
+            expected: 0,
             largest: 0,
         }
     }
@@ -57,15 +67,22 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Wire<T> {
     /// # Errors
     /// The stream's.
     pub fn poll_receive(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        if self.room > 0 {
-            return self.poll_into_room(context);
-        }
-        let mut on_stack = [const { MaybeUninit::<u8>::uninit() }; FIRST];
-        let mut buffer = ReadBuf::uninit(&mut on_stack);
+        let count = if self.expected > 0 || self.next > ON_STACK {
+            ready!(self.poll_into_room(context))?
+        } else {
+            ready!(self.poll_onto_stack(context))?
+        };
+        self.expected = self.expected.saturating_sub(count as u64);
+        Poll::Ready(Ok(count))
+    }
+
+    fn poll_onto_stack(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let mut on_stack = [const { MaybeUninit::<u8>::uninit() }; ON_STACK];
+        let mut buffer = ReadBuf::uninit(on_stack.get_mut(..self.next).unwrap_or_default());
         ready!(Pin::new(&mut self.stream).poll_read(context, &mut buffer))?;
         let bytes = buffer.filled();
-        if bytes.len() == FIRST {
-            self.room = MOST;
+        if bytes.len() == self.next {
+            self.next *= 4;
         }
         self.received.extend_from_slice(bytes);
         self.largest = self.largest.max(self.received.len());
@@ -73,40 +90,44 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Wire<T> {
     }
 
     fn poll_into_room(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        if self.received.capacity() == self.received.len() {
-            self.received.reserve(self.room);
+        let room = match self.expected {
+            0 => ROOM,
+            expected => room(expected, MOST),
+        };
+        let free = self.received.capacity() - self.received.len();
+        if free < room.min(FIRST) {
+            self.make_room(room);
         }
         pin!(self.stream.read_buf(&mut self.received)).poll(context)
+    }
+
+    fn make_room(&mut self, room: usize) {
+        self.received.reserve(room);
+        self.largest = self.largest.max(self.received.len() + room);
     }
 
     /// So many bytes of a message are still to come, over what was received: the next reads get
     /// room for them, within a bound.
     pub fn expect(&mut self, bytes: u64) {
-        self.expect_within(bytes, MOST);
+        self.expected = bytes;
     }
 
-    /// The same for a message whose size is accounted for by whoever asks: room for all of it, so
-    /// that it is never moved.
+    /// The same for a message whose size is accounted for by whoever asks: room for all of it, at
+    /// once, so that it is never moved.
     pub fn expect_whole(&mut self, bytes: u64) {
-        self.expect_within(bytes, usize::MAX);
-    }
-
-    fn expect_within(&mut self, bytes: u64, most: usize) {
-        let room = usize::try_from(bytes).map_or(most, |bytes| bytes.min(most));
-        if room > 0 {
-            self.received.reserve(room);
-            self.largest = self.largest.max(self.received.len() + room);
-        }
-        self.room = room.min(MOST);
+        self.expected = bytes;
+        self.make_room(room(bytes, usize::MAX));
     }
 
     /// A message has ended: what is not taken yet belongs to the next. Gives much memory back, and
     /// keeps a little for the next message.
     pub fn rest(&mut self) {
-        self.room = 0;
-        if self.received.is_empty() && self.largest > KEPT {
-            self.received = BytesMut::new();
-            self.largest = 0;
+        self.next = FIRST;
+        self.expected = 0;
+        if self.largest > KEPT && self.received.len() <= KEPT {
+            // The start of the next message does not hold the room of this one.
+            self.received = BytesMut::from(&*self.received);
+            self.largest = self.received.len();
         }
     }
 
@@ -173,6 +194,12 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Wire<T> {
     }
 }
 
+/// The room for so many bytes, and for one more: a read that leaves some of it free has brought all
+/// there was, and the system is not asked again.
+fn room(bytes: u64, most: usize) -> usize {
+    usize::try_from(bytes).map_or(most, |bytes| bytes.saturating_add(1).min(most))
+}
+
 /// A timer that is only moved when it fires before it is due, so that it costs next to nothing
 /// while bytes flow.
 #[derive(Debug, Default)]
@@ -198,105 +225,4 @@ impl Timer {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use bytes::Bytes;
-    use std::time::Duration;
-    use tokio::io::{AsyncWriteExt, duplex};
-
-    #[tokio::test]
-    async fn receives_small_and_large_messages_whole() {
-        for size in [1, FIRST - 1, FIRST, FIRST + 1, 5 * MOST] {
-            let (mut client, server) = duplex(1 << 20);
-            let message: Vec<u8> = (0..size).map(|at| at as u8).collect();
-            client.write_all(&message).await.unwrap();
-            drop(client);
-            let mut wire = Wire::new(server);
-            while poll_fn(|context| wire.poll_receive(context)).await.unwrap() > 0 {}
-            assert_eq!(wire.received, message);
-        }
-    }
-
-    #[tokio::test]
-    async fn a_wire_at_rest_holds_next_to_no_memory() {
-        let (mut client, server) = duplex(1 << 20);
-        let mut wire = Wire::new(server);
-        wire.expect(100_000);
-        client.write_all(&[1; 100]).await.unwrap();
-        poll_fn(|context| wire.poll_receive(context)).await.unwrap();
-        assert!(wire.received.capacity() >= MOST);
-        wire.received.clear();
-        wire.rest();
-        assert_eq!(wire.received.capacity(), 0);
-        assert!(wire.is_quiet());
-        client.write_all(b"x").await.unwrap();
-        assert!(!wire.is_quiet());
-        wire.received.clear();
-        drop(client);
-        assert!(!wire.is_quiet());
-    }
-
-    #[tokio::test]
-    async fn sends_both_pieces_in_order() {
-        let (mut client, server) = duplex(3);
-        let mut wire = Wire::new(server);
-        let (mut first, mut second) = (Bytes::from("head"), Bytes::from("body"));
-        let mut read = String::new();
-        let (sent, received) = tokio::join!(
-            async {
-                poll_fn(|context| wire.poll_send(&mut first, &mut second, context)).await?;
-                drop(wire);
-                io::Result::Ok(())
-            },
-            client.read_to_string(&mut read)
-        );
-        sent.unwrap();
-        received.unwrap();
-        assert_eq!(read, "headbody");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_timer_fires_when_it_is_due_and_not_when_it_was() {
-        for (set_first, due_in) in [(1, 5), (5, 2)] {
-            let start = Instant::now();
-            let mut timer = Timer::default();
-            let first = start + Duration::from_secs(set_first);
-            let mut nobody = Context::from_waker(Waker::noop());
-            assert!(timer.poll(first, &mut nobody).is_pending());
-            let due = start + Duration::from_secs(due_in);
-            poll_fn(|context| timer.poll(due, context)).await;
-            assert_eq!(Instant::now(), due);
-        }
-    }
-
-    /// Within one turn of a task: takes all that it may do in it, then calls this.
-    async fn exhausted<R>(look: impl FnOnce(&mut Context<'_>) -> R) -> R {
-        let mut look = Some(look);
-        poll_fn(|context| {
-            while pin!(tokio::task::consume_budget()).poll(context).is_ready() {}
-            Poll::Ready(look.take().map(|look| look(context)).unwrap())
-        })
-        .await
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_task_that_has_done_much_is_not_told_lies() {
-        let (mut client, server) = duplex(64);
-        let mut wire = Wire::new(server);
-        client.write_all(b"x").await.unwrap();
-        assert!(!exhausted(|_| wire.is_quiet()).await);
-        let mut timer = Timer::default();
-        let due = Instant::now() + Duration::from_secs(1);
-        assert!(
-            exhausted(|context| timer.poll(due, context))
-                .await
-                .is_pending()
-        );
-        tokio::time::advance(Duration::from_secs(2)).await;
-        assert!(
-            exhausted(|context| timer.poll(due, context))
-                .await
-                .is_ready()
-        );
-    }
-}
+mod tests;

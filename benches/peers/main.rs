@@ -22,11 +22,12 @@ mod proxies;
 mod report;
 mod scenarios;
 mod stub;
+mod train;
 mod wire;
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
 
 use measure::{Run, measure};
@@ -39,6 +40,7 @@ pub(crate) type Failure = Box<dyn std::error::Error>;
 const USAGE: &str = "\
 cargo peers [OPTIONS]                 side by side: a table of ratios
 cargo peers instructions [--update]   instructions per request, against the committed figures
+cargo peers train --forecourt PATH    a fixed amount of each kind of work; nothing is measured
 
   --rounds N        interleaved rounds (default 5)
   --seconds S       of load in each (default 3)
@@ -46,7 +48,7 @@ cargo peers instructions [--update]   instructions per request, against the comm
   --wait S          in all, at most, for others to leave the core alone (default 120)
   --list            names the scenarios and ends
   --json FILE       writes every sample there too
-  --forecourt PATH  measures this binary (default: target/release/forecourt, built anew)
+  --forecourt PATH  measures this binary (default: target/shipped/forecourt, by deploy/build)
 ";
 
 fn main() -> ExitCode {
@@ -60,7 +62,14 @@ fn main() -> ExitCode {
     }
 }
 
-/// What was asked for.
+/// Which of its works.
+enum Asked {
+    SideBySide,
+    Instructions,
+    Training,
+}
+
+/// How it was asked for.
 struct Options {
     rounds: usize,
     seconds: f64,
@@ -82,7 +91,7 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
         forecourt: None,
         update: false,
     };
-    let mut counting = false;
+    let mut asked = Asked::SideBySide;
     let mut words = arguments.iter();
     while let Some(word) = words.next() {
         let mut value = || words.next().ok_or_else(|| format!("{word} needs a value"));
@@ -90,7 +99,8 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
             // This program again, as a helper.
             "stub" => return Ok(stub::serve()?),
             "load" => return load::run(serde_json::from_str(value()?)?),
-            "instructions" => counting = true,
+            "instructions" => asked = Asked::Instructions,
+            "train" => asked = Asked::Training,
             "--update" => options.update = true,
             "--rounds" => options.rounds = value()?.parse()?,
             "--seconds" => options.seconds = value()?.parse()?,
@@ -124,16 +134,18 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
     let ground = Ground {
         directory: directory.path().to_owned(),
         certificate: certificate::make(directory.path())?,
-        forecourt: match &options.forecourt {
-            Some(path) => path.clone(),
-            None => build()?,
+        forecourt: match (&options.forecourt, &asked) {
+            (Some(path), _) => path.clone(),
+            (None, Asked::Training) => return Err("train needs --forecourt PATH".into()),
+            (None, Asked::SideBySide | Asked::Instructions) => build()?,
         },
         stub: stub.port,
     };
-    if counting {
-        return instructions::gate(&ground, options.update);
+    match asked {
+        Asked::SideBySide => side_by_side(&ground, &options),
+        Asked::Instructions => instructions::gate(&ground, options.update),
+        Asked::Training => train::train(&ground),
     }
-    side_by_side(&ground, &options)
 }
 
 fn side_by_side(ground: &Ground, options: &Options) -> Result<(), Failure> {
@@ -174,17 +186,13 @@ fn side_by_side(ground: &Ground, options: &Options) -> Result<(), Failure> {
     }
 }
 
-/// Builds the binary as it ships. `cargo bench` may have built it with the features of the tests.
+/// Builds the binary as it ships, and says where it is.
 fn build() -> Result<PathBuf, Failure> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let built = Command::new(env!("CARGO"))
-        .args(["build", "--release", "--locked", "--bin", "forecourt"])
-        .current_dir(root)
-        .status()?;
-    if !built.success() {
-        return Err("the release build fails".into());
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/build");
+    let built = Command::new(script).stderr(Stdio::inherit()).output()?;
+    let said = String::from_utf8_lossy(&built.stdout).into_owned();
+    match said.lines().last() {
+        Some(path) if built.status.success() => Ok(path.into()),
+        _ => Err(format!("deploy/build fails: {said}").into()),
     }
-    let target =
-        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
-    Ok(target.join("release/forecourt"))
 }

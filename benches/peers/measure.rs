@@ -230,7 +230,7 @@ fn busy(
     let spent = || pid.map_or(Ok(0), process::cpu);
     let (cpu, core, since) = (spent()?, process::busy(PROXY_CORE)?, Instant::now());
     let told = match scenario.kind {
-        Kind::Http2 => h2load(ground, &job, seconds)?,
+        Kind::Http2 => h2load(ground, &job)?,
         Kind::Calls | Kind::Paced | Kind::Refusals | Kind::Events | Kind::Idle | Kind::Workers => {
             load(&job)?
         }
@@ -322,14 +322,18 @@ fn add_to_direct(shown: &mut BTreeMap<&'static str, Sample>, kind: Kind) {
 }
 
 /// The job by h2load: 8 connections of 16 streams.
-fn h2load(ground: &Ground, job: &Job, seconds: f64) -> Result<Told, Failure> {
+pub(crate) fn h2load(ground: &Ground, job: &Job) -> Result<Told, Failure> {
+    let (until, seconds) = match job.until {
+        Until::Seconds(seconds) => (format!("--duration={}", seconds.ceil()), seconds.ceil()),
+        Until::Answers(answers) => (format!("--requests={answers}"), 0.0),
+        Until::Idle => return Err("h2load keeps no idle connections".into()),
+    };
     let body = ground.directory.join("call.json");
     std::fs::write(&body, call(SMALL))?;
     let program = find("h2load").ok_or("no h2load")?;
-    let seconds = seconds.ceil();
     let output = on_helper_core(&program)
-        .args(["-t1", "-c8", "-m16", "--warm-up-time=0"])
-        .arg(format!("--duration={seconds}"))
+        .args(["-t1", "-c8", "-m16"])
+        .arg(until)
         .arg("-d")
         .arg(&body)
         .args(["-H", "content-type: application/json"])

@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName};
+use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::protocol::headers::Supplies;
 
@@ -243,7 +243,8 @@ impl Fields {
 impl From<&HeaderMap> for Fields {
     /// The fields of a message that came in another protocol's head.
     fn from(map: &HeaderMap) -> Self {
-        let mut bytes = Vec::new();
+        let size = |(name, value): (&HeaderName, &HeaderValue)| name.as_str().len() + value.len();
+        let mut bytes = Vec::with_capacity(map.iter().map(size).sum());
         let mut lines = Vec::with_capacity(map.len());
         for (name, value) in map {
             let start = bytes.len();
@@ -345,7 +346,6 @@ fn trim(mut value: &[u8]) -> &[u8] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use http::HeaderValue;
 
     fn fields(lines: &[(&'static str, &'static str)]) -> Fields {
         let mut map = HeaderMap::new();

@@ -4,6 +4,7 @@
 //! written as they are given. Must never be given a name or value that was not read as one: no line
 //! end can stand in what a parser let through.
 
+use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 
 use super::write::digits;
@@ -31,6 +32,9 @@ pub struct Answer<B> {
 
 /// How much text is expected.
 const USUAL: usize = 768;
+
+/// How many lines are expected, and some to be added.
+const USUAL_LINES: usize = 24;
 
 impl Lines {
     /// No line yet.
@@ -69,15 +73,21 @@ impl Lines {
     /// The lines as a map, for protocols that have other heads.
     #[must_use]
     pub fn to_map(&self) -> HeaderMap {
-        let mut map = HeaderMap::new();
-        for line in self.text.split(|byte| *byte == b'\n') {
+        // Its values share one copy of the text.
+        let text = Bytes::copy_from_slice(&self.text);
+        let mut map = HeaderMap::with_capacity(USUAL_LINES);
+        let mut start = 0;
+        for end in memchr::memchr_iter(b'\n', &text) {
+            let line = text.get(start..end).unwrap_or_default();
             let line = line.strip_suffix(b"\r").unwrap_or(line);
-            let Some(end) = memchr::memchr(b':', line) else {
+            start = end + 1;
+            let Some(at) = memchr::memchr(b':', line) else {
                 continue;
             };
-            let name = HeaderName::from_bytes(line.get(..end).unwrap_or_default());
-            let value = line.get(end + 1..).unwrap_or_default().trim_ascii_start();
-            if let (Ok(name), Ok(value)) = (name, HeaderValue::from_bytes(value)) {
+            let name = HeaderName::from_bytes(line.get(..at).unwrap_or_default());
+            let value = line.get(at + 1..).unwrap_or_default().trim_ascii_start();
+            let value = HeaderValue::from_maybe_shared(text.slice_ref(value));
+            if let (Ok(name), Ok(value)) = (name, value) {
                 map.append(name, value);
             }
         }

@@ -3,32 +3,28 @@
 //! Each stream is a request of its own; the connection is quiet when none is open. A quiet one is
 //! told to go (GOAWAY) after the idle timeout, one that is drained at once, and its streams finish.
 //! A stream whose client takes nothing of its answer for the idle timeout is cut alone. A client
-//! that keeps asking and taking back is cut whole. Must never look at a request.
+//! that keeps asking and taking back is cut whole. The connection and its streams stand in one future:
+//! there is no task and no channel between them. Must never look at a request.
 
-use std::cell::Cell;
-use std::convert::Infallible;
-use std::error::Error;
+mod stream;
+
 use std::future::poll_fn;
-use std::pin::{Pin, pin};
-use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use http::{Request, Response};
-use http_body::{Body, Frame, SizeHint};
-use hyper::body::Incoming;
-use hyper::rt::Executor;
-use hyper::server::conn::http2;
-use hyper::service::{HttpService, service_fn};
-use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::sync::Notify;
-use tokio::time::{Instant, sleep_until};
+use bytes::Bytes;
+use futures_util::stream::{FuturesUnordered, Stream as _};
+use h2::server::{Builder, Connection as Session, Handshake, SendResponse};
+use h2::{Ping, PingPong, RecvStream};
+use http::Request;
+use tokio::time::Instant;
 
+use self::stream::{Streams, answer};
 use super::drain::Stage;
 use super::http1::{Ended, GRACE};
 use super::serve::{Handler, Limits, Transport};
 use super::served::Ticket;
-use super::spelling::translate;
 use super::stall::Stall;
 use crate::state::connection::{Connection, Phase};
 use crate::wire::Timer;
@@ -55,230 +51,281 @@ const PONG: Duration = Duration::from_secs(20);
 /// How long a client that was told to go may take to close a connection without a stream.
 const GOODBYE: Duration = Duration::from_secs(1);
 
-/// How many requests a client may take back unanswered at once, and how soon one more.
-const TAKEN_BACK: u32 = 100;
-const FORGIVEN: Duration = Duration::from_millis(100);
-
 /// Serves one connection to its end. Its preface is still to be read.
 pub(super) async fn serve<T, H>(
     socket: T,
     connection: &Connection,
     limits: Limits,
-    handler: &Rc<H>,
+    handler: &H,
     ticket: &Ticket,
 ) -> Ended
 where
     T: Transport,
-    H: Handler + 'static,
+    H: Handler,
 {
-    let accepted = connection.since();
     // No head is due: a client may open its connection before it needs it.
+    let accepted = connection.since();
     connection.enter(Phase::Idle, Instant::now());
-    let streams = Rc::new(Streams::new(limits.idle_timeout));
-    let io = TokioIo::new(Stall::new(socket, limits.idle_timeout));
+    let streams = Streams::new(limits.idle_timeout);
     let header_bytes = u32::try_from(limits.header_bytes).unwrap_or(u32::MAX);
-    let service = paced(Rc::clone(handler), Rc::clone(&streams));
-    let mut serving = pin!(
-        http2::Builder::new(Spawn(Rc::clone(&streams)))
-            .timer(TokioTimer::new())
-            .max_concurrent_streams(limits.concurrent_streams)
-            .max_header_list_size(header_bytes)
-            .initial_stream_window_size(STREAM_WINDOW)
-            .initial_connection_window_size(CONNECTION_WINDOW)
-            .max_send_buf_size(SEND_BUFFER)
-            .max_pending_accept_reset_streams(UNSEEN_RESETS)
-            .max_local_error_reset_streams(OWN_RESETS)
-            .keep_alive_interval(PING)
-            .keep_alive_timeout(PONG)
-            .serve_connection(io, service)
-    );
-    let mut quiet_for = limits.idle_timeout;
-    let mut stage = Stage::Leaving;
-    let mut leave_at = None;
-    loop {
-        let quiet_at = match connection.phase() {
-            Phase::Idle => connection.since() + quiet_for,
-            Phase::Busy | Phase::Head => Instant::now() + quiet_for,
-        };
-        let due = leave_at.map_or(quiet_at, |at| quiet_at.min(at));
-        tokio::select! {
-            biased;
-            ended = &mut serving => {
-                return match ended {
-                    Ok(()) => Ended::Well,
-                    Err(error) if is_breach(&error) => Ended::Unreadable,
-                    Err(_) => Ended::Broken,
-                };
-            }
-            () = streams.flooded.notified() => return Ended::Unreadable,
-            () = ticket.reached(stage) => {
-                if stage == Stage::Stopped {
-                    return Ended::Broken;
-                }
-                stage = Stage::Stopped;
-                leave_at = Some(accepted + GRACE);
-            }
-            () = sleep_until(due) => {
-                let now = Instant::now();
-                let is_quiet = connection.phase() == Phase::Idle
-                    && connection.since() + quiet_for <= now;
-                if is_quiet && quiet_for == GOODBYE {
-                    return Ended::Well;
-                }
-                if is_quiet || leave_at.take_if(|at| *at <= now).is_some() {
-                    serving.as_mut().graceful_shutdown();
-                    quiet_for = GOODBYE;
-                    connection.quiet_from(now);
-                }
-            }
+    let handshake = Builder::new()
+        .max_concurrent_streams(limits.concurrent_streams)
+        .max_header_list_size(header_bytes)
+        .initial_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .max_send_buffer_size(SEND_BUFFER)
+        .max_pending_accept_reset_streams(UNSEEN_RESETS)
+        .max_local_error_reset_streams(Some(OWN_RESETS))
+        .handshake(Stall::new(socket, limits.idle_timeout));
+    let streams = &streams;
+    let mut http2 = Http2 {
+        protocol: Protocol::Shaking(handshake),
+        open: FuturesUnordered::new(),
+        // In memory of its own, where it stays: it is large.
+        begin: move |request, respond| Box::pin(answer(handler, streams, ticket, request, respond)),
+        connection,
+        ticket,
+        quiet_for: limits.idle_timeout,
+        leave_at: accepted + GRACE,
+        is_told: false,
+        timer: Timer::default(),
+    };
+    let mut is_watched = false;
+    poll_fn(|context| {
+        if !std::mem::replace(&mut is_watched, true) {
+            ticket.watch(context.waker());
         }
-    }
-}
-
-/// Whether a connection ended because its client broke the protocol.
-fn is_breach(error: &hyper::Error) -> bool {
-    let cause = error.source().and_then(|it| it.downcast_ref::<h2::Error>());
-    cause.is_some_and(h2::Error::is_library)
-}
-
-/// What the streams of one connection share.
-struct Streams {
-    idle: Duration,
-    /// The stream whose request was just handed to the service, on its way to its task.
-    begun: Cell<Option<Rc<Cell<Pace>>>>,
-    taken_back: Cell<u32>,
-    forgiven: Cell<Instant>,
-    flooded: Notify,
-}
-
-/// How far one stream is.
-#[derive(Clone, Copy, Default)]
-enum Pace {
-    /// No answer yet.
-    #[default]
-    Asked,
-    /// We wait for the next piece of the answer.
-    Ours,
-    /// Since then the client has not taken what was there for it.
-    Theirs(Instant),
-}
-
-impl Streams {
-    fn new(idle: Duration) -> Self {
-        Self {
-            idle,
-            begun: Cell::default(),
-            taken_back: Cell::new(0),
-            forgiven: Cell::new(Instant::now()),
-            flooded: Notify::new(),
-        }
-    }
-
-    /// A client took a request back before it was answered.
-    fn takes_back(&self) {
-        let now = Instant::now();
-        let since = now.duration_since(self.forgiven.replace(now));
-        let pardon = since.as_millis() / FORGIVEN.as_millis();
-        let pardon = u32::try_from(pardon).unwrap_or(u32::MAX);
-        if pardon == 0 {
-            // Parts of a pardon are not lost.
-            self.forgiven.set(now - since);
-        }
-        let count = self.taken_back.get().saturating_sub(pardon) + 1;
-        self.taken_back.set(count);
-        if count > TAKEN_BACK {
-            self.flooded.notify_one();
-        }
-    }
-}
-
-/// Runs each stream as a task of this thread, as long as its client takes what it is given.
-#[derive(Clone)]
-struct Spawn(Rc<Streams>);
-
-impl<F: Future<Output = ()> + 'static> Executor<F> for Spawn {
-    fn execute(&self, stream: F) {
-        let streams = Rc::clone(&self.0);
-        let pace = streams.begun.take().unwrap_or_default();
-        tokio::task::spawn_local(async move {
-            let mut stream = pin!(stream);
-            let mut timer = Timer::default();
-            poll_fn(|context| {
-                if stream.as_mut().poll(context).is_ready() {
-                    return Poll::Ready(());
-                }
-                match pace.get() {
-                    Pace::Asked | Pace::Ours => Poll::Pending,
-                    Pace::Theirs(since) => timer.poll(since + streams.idle, context),
-                }
-            })
-            .await;
-            if matches!(pace.get(), Pace::Asked) {
-                streams.takes_back();
-            }
-        });
-    }
-}
-
-/// The handler as a service, whose answers say how their clients take them. Called by hyper right before it
-/// hands the stream to [`Spawn`].
-fn paced<H>(
-    handler: Rc<H>,
-    streams: Rc<Streams>,
-) -> impl HttpService<
-    Incoming,
-    ResBody = Paced<H::Body>,
-    Error = Infallible,
-    Future = impl Future<Output = Result<Response<Paced<H::Body>>, Infallible>> + 'static,
->
-where
-    H: Handler + 'static,
-{
-    service_fn(move |request: Request<Incoming>| {
-        let pace = Rc::new(Cell::new(Pace::Asked));
-        streams.begun.set(Some(Rc::clone(&pace)));
-        let handler = Rc::clone(&handler);
-        async move {
-            let (mut parts, body) = request.into_parts();
-            translate(&mut parts);
-            let answer = handler.handle(parts.into(), body).await;
-            pace.set(Pace::Theirs(Instant::now()));
-            let body = answer.body;
-            let mut response = Response::new(Paced { body, pace });
-            *response.status_mut() = answer.status;
-            *response.headers_mut() = answer.lines.to_map();
-            Ok(response)
+        let ended = http2.poll(context);
+        match streams.are_a_flood() {
+            true => Poll::Ready(Ended::Unreadable),
+            false => ended,
         }
     })
+    .await
 }
 
-/// An answer's body that says whether its client takes it.
-struct Paced<B> {
-    body: B,
-    pace: Rc<Cell<Pace>>,
+/// One connection and its streams.
+struct Http2<'c, T, F, N> {
+    protocol: Protocol<T>,
+    /// The streams whose requests are being served.
+    open: FuturesUnordered<F>,
+    /// Begins to serve a request.
+    begin: N,
+    connection: &'c Connection,
+    ticket: &'c Ticket,
+    /// How long the connection may be quiet.
+    quiet_for: Duration,
+    /// When it is told to go in a drain.
+    leave_at: Instant,
+    /// Whether the client was told to go.
+    is_told: bool,
+    timer: Timer,
 }
 
-impl<B: Body + Unpin> Body for Paced<B> {
-    type Data = B::Data;
-    type Error = B::Error;
+/// How far the protocol is.
+enum Protocol<T> {
+    /// The client's preface is awaited.
+    Shaking(Handshake<Stall<T>, Bytes>),
+    /// Streams come and go.
+    Serving(Session<Stall<T>, Bytes>, Alive),
+}
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
-        let polled = Pin::new(&mut self.body).poll_frame(context);
-        self.pace.set(match &polled {
-            Poll::Pending => Pace::Ours,
-            Poll::Ready(_) => Pace::Theirs(Instant::now()),
-        });
-        polled
+impl<T, F, N> Http2<'_, T, F, N>
+where
+    T: Transport,
+    F: Future<Output = ()>,
+    N: Fn(Request<RecvStream>, SendResponse<Bytes>) -> F,
+{
+    /// Ready when the connection has ended.
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Ended> {
+        if self.ticket.stage() == Stage::Stopped {
+            return Poll::Ready(Ended::Broken);
+        }
+        loop {
+            if let Poll::Ready(ended) = self.poll_protocol(context) {
+                return Poll::Ready(match ended {
+                    Ok(()) => Ended::Well,
+                    // The client broke the protocol.
+                    Err(error) if error.is_library() => Ended::Unreadable,
+                    Err(_) => Ended::Broken,
+                });
+            }
+            while let Poll::Ready(Some(())) = Pin::new(&mut self.open).poll_next(context) {}
+            if let Some(ended) = ready!(self.poll_due(context)) {
+                return Poll::Ready(ended);
+            }
+        }
     }
 
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+    /// Reads what came, writes what is to be sent, and begins to serve each request.
+    fn poll_protocol(&mut self, context: &mut Context<'_>) -> Poll<Result<(), h2::Error>> {
+        if let Protocol::Shaking(handshake) = &mut self.protocol {
+            let mut session = ready!(Pin::new(handshake).poll(context))?;
+            let alive = Alive::new(session.ping_pong());
+            if self.is_told {
+                session.graceful_shutdown();
+            }
+            self.protocol = Protocol::Serving(session, alive);
+        }
+        let Protocol::Serving(session, _) = &mut self.protocol else {
+            return Poll::Pending;
+        };
+        while let Some(accepted) = ready!(session.poll_accept(context)) {
+            let (request, respond) = accepted?;
+            self.open.push((self.begin)(request, respond));
+        }
+        Poll::Ready(Ok(()))
     }
 
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+    /// Ready when the time has come: for the connection to end, or for the client to be told to go.
+    fn poll_due(&mut self, context: &mut Context<'_>) -> Poll<Option<Ended>> {
+        let is_quiet = self.connection.phase() == Phase::Idle;
+        let quiet_at = is_quiet.then(|| self.connection.since() + self.quiet_for);
+        let is_leaving = self.ticket.stage() >= Stage::Leaving && !self.is_told;
+        let leave_at = is_leaving.then_some(self.leave_at);
+        let ask_at = match &mut self.protocol {
+            Protocol::Shaking(_) => None,
+            Protocol::Serving(_, alive) => alive.due(context),
+        };
+        let Some(due) = [quiet_at, leave_at, ask_at].into_iter().flatten().min() else {
+            return Poll::Pending;
+        };
+        ready!(self.timer.poll(due, context));
+        let now = Instant::now();
+        let has_come = |at: Option<Instant>| at.is_some_and(|at| at <= now);
+        if has_come(quiet_at) && self.is_told {
+            return Poll::Ready(Some(Ended::Well));
+        }
+        let goes = has_come(quiet_at) || has_come(leave_at);
+        if let Protocol::Serving(session, alive) = &mut self.protocol {
+            if goes {
+                session.graceful_shutdown();
+            }
+            if has_come(ask_at) && !alive.ask(now) {
+                return Poll::Ready(Some(Ended::Broken));
+            }
+        }
+        if goes {
+            self.is_told = true;
+            self.quiet_for = GOODBYE;
+            self.connection.quiet_from(now);
+        }
+        Poll::Ready(None)
+    }
+}
+
+/// Asks the client now and then whether it is still there.
+struct Alive {
+    /// `None` where nobody can ask.
+    asking: Option<PingPong>,
+    is_asked: bool,
+    /// When it is asked, or when its answer is due.
+    due: Instant,
+}
+
+impl Alive {
+    fn new(asking: Option<PingPong>) -> Self {
+        Self {
+            asking,
+            is_asked: false,
+            due: Instant::now() + PING,
+        }
+    }
+
+    /// When there is something to do.
+    fn due(&mut self, context: &mut Context<'_>) -> Option<Instant> {
+        let asking = self.asking.as_mut()?;
+        if self.is_asked && matches!(asking.poll_pong(context), Poll::Ready(Ok(_))) {
+            self.is_asked = false;
+            self.due = Instant::now() + PING;
+        }
+        Some(self.due)
+    }
+
+    /// Asks. `false`: it was asked, and has not answered in time.
+    fn ask(&mut self, now: Instant) -> bool {
+        if self.is_asked {
+            return false;
+        }
+        if let Some(asking) = &mut self.asking {
+            // A connection that has just ended tells so itself.
+            let _ = asking.send_ping(Ping::opaque());
+        }
+        self.is_asked = true;
+        self.due = now + PONG;
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+    use std::rc::Rc;
+
+    use http::StatusCode;
+    use http_body::Body;
+    use http_body_util::Empty;
+    use tokio::io::duplex;
+    use tokio::time::timeout;
+
+    use super::*;
+    use crate::http1::{Answer, Lines, RequestHead};
+    use crate::listen::served::Served;
+    use crate::state::Listener;
+
+    struct Nothing;
+
+    impl Handler for Nothing {
+        type Body = Empty<Bytes>;
+
+        async fn handle<B>(&self, _: RequestHead, _: B) -> Answer<Self::Body>
+        where
+            B: Body<Data = Bytes> + Unpin,
+        {
+            Answer {
+                status: StatusCode::OK,
+                lines: Lines::new(),
+                body: Empty::new(),
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_does_not_answer_a_ping_is_cut() {
+        let hour = Duration::from_secs(3600);
+        let limits = Limits {
+            connections: 1,
+            header_bytes: 1 << 14,
+            header_count: 100,
+            header_timeout: hour,
+            idle_timeout: hour,
+            concurrent_streams: 1,
+        };
+        let peer: SocketAddr = "127.0.0.1:1".parse().unwrap();
+        let meters = crate::observe::Metrics::new("0").listener("public");
+        for answers in [true, false] {
+            let (near, far) = duplex(1 << 16);
+            let listener = Rc::new(Listener::bare("public", meters.clone()));
+            let connection = Connection::new(peer, listener, "http", Instant::now());
+            let ticket = Rc::new(Served::default()).enter();
+            let (_requests, client) = h2::client::handshake(near).await.unwrap();
+            let mut client = std::pin::pin!(client);
+            let served = serve(far, &connection, limits, &Nothing, &ticket);
+            let both = async {
+                tokio::select! {
+                    ended = served => Some(ended),
+                    _ = client.as_mut(), if answers => None,
+                }
+            };
+            let start = Instant::now();
+            let ended = timeout(10 * (PING + PONG), both).await;
+            match answers {
+                true => assert!(ended.is_err(), "{ended:?}"),
+                false => {
+                    assert_eq!(ended.unwrap(), Some(Ended::Broken));
+                    assert_eq!(start.elapsed(), PING + PONG);
+                }
+            }
+        }
     }
 }

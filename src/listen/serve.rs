@@ -124,7 +124,7 @@ pub(super) async fn one<T, H>(
         Protocol::Http1 => http1::serve(socket, connection, limits, &**handler, ticket).await,
         Protocol::Http2 => {
             // In memory of its own: a connection of HTTP/1.1 does not pay for its size.
-            Box::pin(http2::serve(socket, connection, limits, handler, ticket)).await
+            Box::pin(http2::serve(socket, connection, limits, &**handler, ticket)).await
         }
     };
     if ended == Ended::Unreadable {

@@ -21,6 +21,9 @@ use super::reload::{Look, Reloader};
 /// Two looks this far apart have to agree.
 const SETTLE: Duration = Duration::from_millis(250);
 
+/// How long a look waits once something has told: a log in the same directory tells all the time.
+const BREATH: Duration = Duration::from_millis(20);
+
 /// How often the file is looked at when nothing tells.
 const POLL: Duration = Duration::from_secs(10);
 
@@ -39,7 +42,7 @@ pub async fn follow(reloader: Arc<Reloader>) {
     poll.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
-            () = changed.notified() => {}
+            () = changed.notified() => sleep(BREATH).await,
             _ = poll.tick() => {}
         }
         // A swap may have changed what the chain goes through.
