@@ -10,7 +10,7 @@
 //! | 1 | [`config`] | text to valid settings, with every problem at once. Pure but for reading files. |
 //! | 1 | [`http1`] | HTTP/1.1 as bytes: heads, body framing. Pure. |
 //! | 1 | [`wire`] | a byte stream with what was received of it; timers moved late. |
-//! | 2 | [`credential`] | who is asking, proven: API keys, client certificates. |
+//! | 2 | [`credential`] | who is asking, proven: API keys, client certificates, signed tokens. |
 //! | 2 | [`limit`] | per-caller quotas: whose bucket, how full, how long to wait. |
 //! | 2 | [`observe`] | what is told to operators: access log, metrics, diagnostics. |
 //! | 2 | [`upstream`] | where requests are forwarded: pools and one exchange. |

@@ -4,6 +4,8 @@
 //! Counters are those of `/metrics`; outcomes that never happened are left out. Must never show a
 //! secret or a caller: names here are the configuration's.
 
+mod issuer;
+
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU32;
@@ -28,8 +30,9 @@ struct Status<'s> {
     configuration: Configuration<'s>,
     admin: SocketAddr,
     listeners: Vec<Listener<'s>>,
-    /// Certificate, key and root files whose content is not in force, and why.
+    /// Files with certificates, keys and roots whose content is not in force, and why.
     refused_files: BTreeMap<String, String>,
+    issuers: Vec<issuer::Issuer<'s>>,
     endpoints: Vec<Served<'s>>,
     quotas: Vec<Quota<'s>>,
     upstreams: Vec<Upstream<'s>>,
@@ -178,6 +181,7 @@ pub(super) fn tell(office: &Office) -> Answer {
             .into_iter()
             .map(|(file, why)| (file.display().to_string(), why))
             .collect(),
+        issuers: issuer::issuers(&snapshot),
         endpoints: both(&settings.endpoints, &snapshot.endpoints)
             .map(|(configured, compiled)| served(configured, compiled, settings))
             .collect(),

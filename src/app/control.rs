@@ -1,5 +1,5 @@
-//! Decides what the control thread runs: the admin socket, the configuration watch, and the
-//! housekeeping of what all workers share. Never a request.
+//! Decides what the control thread runs: the admin socket, the configuration watch, the
+//! fetching of issuers' keys, and the housekeeping of what all workers share. Never a request.
 
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -12,7 +12,8 @@ use tokio::time::{MissedTickBehavior, interval};
 use crate::admin::{self, Process};
 use crate::limit::SHARDS;
 use crate::listen::{Draining, Stage};
-use crate::state::{Readiness, Reloader, Shared, watch};
+use crate::observe::WallClock;
+use crate::state::{Readiness, Reloader, Shared, issuers, watch};
 
 /// One shard of the limiter is looked through at each tick: all of them in 16 s.
 const TICK: Duration = Duration::from_millis(250);
@@ -25,6 +26,7 @@ pub(super) struct Control {
     pub(super) process: Process,
     pub(super) admin: TcpListener,
     pub(super) draining: Draining,
+    pub(super) wall: Arc<dyn WallClock>,
 }
 
 impl Control {
@@ -53,6 +55,7 @@ impl Control {
         };
         tokio::select! {
             () = admin => {}
+            () = issuers::follow(Arc::clone(&self.reloader), self.wall) => {}
             () = watch::follow(self.reloader) => {}
             () = keep_house(self.shared) => {}
             // Probes and metrics answer until the very end.

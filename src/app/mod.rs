@@ -180,6 +180,7 @@ impl Gateway {
             process,
             admin,
             draining: gateway.drain.subscribe(),
+            wall: options.wall,
         };
         gateway.control = Some(spawn("control".into(), move || control.run())?);
         readiness.set_ready(true);

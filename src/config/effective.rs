@@ -7,6 +7,8 @@
 //! Tables stand in the order of the file. An endpoint shows every column of its contract, whether it
 //! came from a release, from the operator's own contract or from an override.
 
+mod issuer;
+
 use std::path::Path;
 
 use ipnet::IpNet;
@@ -51,6 +53,10 @@ fn whole(settings: &Settings) -> Json {
             "caller",
             some(tables(&settings.known, |it| caller(it, settings))),
         ),
+        ("issuer", {
+            let issuers = &settings.issuers;
+            (!issuers.is_empty()).then(|| tables(issuers, |it| issuer::issuer(it, settings)))
+        }),
         ("quota", some(tables(&settings.quotas, quota))),
         (
             "plan",

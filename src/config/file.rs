@@ -3,6 +3,8 @@
 //! Must never hold a rule that looks at two keys: those are in `check`. A new key is added here, in
 //! `settings`, in `config/forecourt.toml` and in `docs/configuration.md`; tests compare them.
 
+mod issuer;
+
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -22,6 +24,8 @@ use crate::config::web::{Host, Path, ServerName, UpstreamUrl};
 use crate::config::word::{Demand, Filled, Integer, Name};
 use crate::protocol::{Absence, Dialect, ExtensionUri, HttpStatus, Step, Version};
 
+pub(crate) use issuer::Issuer;
+
 /// A number of things of which there must be one.
 pub(crate) type AtLeastOne = Integer<1, { u32::MAX as u64 }>;
 
@@ -40,6 +44,7 @@ pub(crate) struct File {
     pub(crate) identify: Field<List<Identify>>,
     pub(crate) key_header: Field<KeyHeader>,
     pub(crate) callers: Tables<Caller>,
+    pub(crate) issuers: Tables<Issuer>,
     pub(crate) quotas: Tables<Quota>,
     pub(crate) plans: Tables<Plan>,
     pub(crate) upstreams: Tables<Upstream>,
@@ -203,6 +208,7 @@ impl File {
             identify,
             key_header,
             callers: root.named("caller", "[caller.NAME]", caller),
+            issuers: root.named("issuer", "[issuer.NAME]", Issuer::take),
             quotas: root.named("quota", "[quota.NAME]", quota),
             plans: root.named("plan", "[plan.NAME]", plan),
             upstreams: root.named("upstream", "[upstream.NAME]", upstream),

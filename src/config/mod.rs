@@ -38,12 +38,12 @@ pub use problem::{Excerpt, Problem, Problems, Severity};
 pub use read::name_flaw;
 pub use schema::schema;
 pub use settings::{
-    AccessLog, Admin, Allowance, Authenticate, Caller, Callers, CertificateName, ClientHeader,
-    Clients, Endpoint, Front, Identify, KeySha256, Level, Limits, Listener, Log, LogFormat,
-    NamedFile, PairFiles, Pin, Place, Plan, Quota, RateLimitHeaders, Runtime, Secret, Settings,
-    Shutdown, Tls, Upstream, UpstreamTls,
+    AccessLog, Admin, Algorithm, Allowance, Authenticate, Caller, Callers, CertificateName,
+    ClientHeader, Clients, Endpoint, Front, Identify, Issuer, Jwks, KeySha256, Level, Limits,
+    Listener, Log, LogFormat, NamedFile, PairFiles, Pin, Place, Plan, Quota, RateLimitHeaders,
+    Runtime, Secret, Settings, Shutdown, Tls, Upstream, UpstreamTls,
 };
-pub use web::{Host, UpstreamUrl};
+pub use web::{Host, KeysUrl, UpstreamUrl};
 
 use report::{Finding, Report};
 

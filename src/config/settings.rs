@@ -6,6 +6,7 @@
 mod caller;
 mod files;
 mod front;
+mod issuer;
 mod listener;
 mod log;
 mod quota;
@@ -25,6 +26,7 @@ use crate::protocol::{Contract, HttpStatus, Steps};
 pub use caller::{Authenticate, Caller, CertificateName, KeySha256};
 pub use files::{NamedFile, PairFiles, Place};
 pub use front::{ClientHeader, Front};
+pub use issuer::{Algorithm, Issuer, Jwks};
 pub use listener::{Clients, Listener, Tls};
 pub use log::{AccessLog, Level, Log, LogFormat};
 pub use quota::{Allowance, Plan, Quota};
@@ -50,6 +52,8 @@ pub struct Settings {
     pub callers: Callers,
     /// `[caller.NAME]`, in the order of the file.
     pub known: Vec<Caller>,
+    /// `[issuer.NAME]`, in the order of the file.
+    pub issuers: Vec<Issuer>,
     /// `[quota.NAME]`, in the order of the file.
     pub quotas: Vec<Quota>,
     /// `[plan.NAME]`, in the order of the file.
@@ -91,6 +95,7 @@ impl Settings {
             shutdown,
             callers,
             known,
+            issuers,
             quotas,
             plans,
             upstreams,
@@ -105,6 +110,7 @@ impl Settings {
             && *shutdown == next.shutdown
             && *callers == next.callers
             && *known == next.known
+            && *issuers == next.issuers
             && *quotas == next.quotas
             && *plans == next.plans
             && *upstreams == next.upstreams

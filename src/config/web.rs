@@ -3,11 +3,16 @@
 //! Follows RFC 3986, narrowed: one spelling for one place, so that two endpoints that would be the
 //! same cannot look different. Must never decode or resolve anything.
 
+mod keys;
+
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use crate::config::read::{FromText, Wrong};
 use crate::config::schema::Shape;
+
+pub(crate) use keys::KeysAt;
+pub use keys::KeysUrl;
 
 /// The hosts an endpoint answers for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -9,7 +9,7 @@ use crate::config::per::Dimension;
 use crate::config::read::{FromNode, FromText, Wrong};
 use crate::config::schema::Shape;
 use crate::config::settings::{
-    Authenticate, ClientHeader, Identify, Level, LogFormat, RateLimitHeaders, Secret,
+    Algorithm, Authenticate, ClientHeader, Identify, Level, LogFormat, RateLimitHeaders, Secret,
 };
 use crate::config::suggest;
 use crate::protocol::{Absence, Dialect, ExtensionUri, HttpStatus, Step, Version};
@@ -252,6 +252,28 @@ choice!(
     Absence::ALL,
     Absence::name
 );
+
+impl FromText for Algorithm {
+    const EXPECTED: &'static str =
+        "one of the algorithms RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, EdDSA";
+
+    fn from_text(text: &str) -> Result<Self, Wrong> {
+        if text.eq_ignore_ascii_case("none") {
+            return Err(Wrong::because("is no signature at all").hint("leave it out"));
+        }
+        if ["HS256", "HS384", "HS512"].contains(&text) {
+            return Err(
+                Wrong::because("is symmetric: whoever can verify a token could sign one")
+                    .hint("have the issuer sign with RS256, ES256 or EdDSA"),
+            );
+        }
+        choose(text, Self::ALL, Self::name)
+    }
+
+    fn shape() -> Shape {
+        Shape::words(Self::ALL.map(Self::name))
+    }
+}
 
 impl FromText for Version {
     const EXPECTED: &'static str = "an A2A version such as \"1.0\"";

@@ -16,6 +16,7 @@ pub mod callers;
 pub mod certificate;
 pub mod fresh;
 pub mod key;
+pub mod token;
 
 pub use callers::Callers;
 pub use certificate::{Certificate, Shows};
@@ -48,6 +49,11 @@ pub struct Proof {
 pub enum Who {
     /// The caller at this place of the configuration's `[caller.NAME]` tables.
     Caller(usize),
+    /// Whoever a token names of the issuer at this place of its `[issuer.NAME]` tables.
+    Token {
+        /// That place.
+        issuer: usize,
+    },
 }
 
 /// The headers that carried what was verified.

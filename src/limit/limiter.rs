@@ -159,6 +159,12 @@ impl<C: Clock> Limiter<C> {
         Some(pace.standing(owed))
     }
 
+    /// The time by which it decides.
+    #[must_use]
+    pub fn now(&self) -> Moment {
+        self.clock.now()
+    }
+
     /// Forgets the expired buckets of one shard (any number; taken modulo [`SHARDS`]) and gives
     /// unused memory back. Call it for one shard after the other, slowly: all within a minute.
     pub fn sweep(&self, shard: usize) {

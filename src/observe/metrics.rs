@@ -24,6 +24,7 @@ use crate::protocol::{Outcome, Step};
 mod credential;
 mod exposition;
 mod handshake;
+mod issuers;
 mod labels;
 mod meters;
 mod names;
@@ -31,6 +32,7 @@ mod names;
 pub use credential::{CredentialMeters, CredentialResult};
 pub use exposition::Exposition;
 pub use handshake::{HandshakeFailure, HandshakeMeters};
+pub use issuers::{KeyMeters, TokenMeters};
 use labels::{
     At, Certified, Decided, EndedAt, Examined, Filled, On, Pooled, Reloaded, Reported, Shaken,
     Unproxied, Worker, at, certified, decided, ended_at, filled, on, pooled, reported, shaken,
@@ -64,6 +66,7 @@ pub struct Metrics {
     probes: Family<On, Counter>,
     handshake_failures: Family<Shaken, Counter>,
     certificate_expiry: Family<Certified, Gauge>,
+    issuers: issuers::Families,
     upstream_connections: Family<Pooled, Gauge>,
     reloads: Family<Reloaded, Counter>,
     generation: Gauge,
@@ -99,6 +102,7 @@ impl Metrics {
             probes: Family::default(),
             handshake_failures: Family::default(),
             certificate_expiry: Family::default(),
+            issuers: issuers::Families::default(),
             upstream_connections: Family::default(),
             reloads: Family::default(),
             generation: Gauge::default(),
@@ -193,6 +197,7 @@ impl Metrics {
             "forecourt_tls_certificate_expiry_timestamp_seconds",
             self.certificate_expiry.clone(),
         );
+        self.issuers.register(registry);
         add(
             registry,
             "forecourt_requests_in_flight",

@@ -10,6 +10,9 @@ use http::HeaderName;
 
 use super::record::Record;
 use super::strict::{REPEATED_CALLER, Unfit};
+use super::token::Judge;
+use super::worker::Worker;
+use crate::credential::token::Bad;
 use crate::credential::{Carriers, Verdict, Who};
 use crate::http1::{Field, Fields, Known};
 use crate::limit::{Caller, Source, identify, repeated};
@@ -49,73 +52,134 @@ pub(super) fn identified(
     })
 }
 
-/// Who is asking at this gate.
+/// A request at a gate.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Knock<'r> {
+    gate: &'r Gate,
+    worker: &'r Worker,
+    snapshot: &'r Snapshot,
+    connection: &'r Connection,
+    fields: &'r Fields,
+}
+
+/// Who is asking at this gate. Waits where a token's key is not known and its issuer may have it, for
+/// a bounded time.
 ///
 /// # Errors
 /// A header that carries credentials, or names the caller, stands on more than one line.
-pub(super) fn examine(
-    gate: &Gate,
-    snapshot: &Snapshot,
-    connection: &Connection,
-    fields: &Fields,
+pub(super) async fn examine(
+    knock: Knock<'_>,
     client: IpAddr,
     record: &mut Record,
 ) -> Result<Asker, Unfit> {
-    let refused = |refusal| Asker {
-        caller: identify(&[Source::Address], fields, client),
-        refusal: Some(refusal),
-        by: Carriers::default(),
-    };
-    let shows = connection.shows(&snapshot.credentials, snapshot.generation);
-    let (result, asker) = match snapshot.credentials.examine(fields, shows) {
-        Verdict::Repeated => {
-            gate.meters.examined(CredentialResult::Bad);
-            return Err(REPEATED_CALLER);
+    let (worker, snapshot) = (knock.worker, knock.snapshot);
+    let mut judge = Judge::new(worker, snapshot, false);
+    let mut verdict = knock.look(&mut judge);
+    if let Some(issuer) = judge.unknown.take() {
+        // In memory of its own: nobody else pays for it.
+        let renewed = Box::pin(issuer.keys.renewed(worker.shared.limiter.now()));
+        if renewed.await {
+            judge = Judge::new(worker, snapshot, true);
+            verdict = knock.look(&mut judge);
+        } else {
+            issuer.meters.refused(Bad::UnknownKey as usize);
         }
-        Verdict::Absent => {
-            let asker = if gate.is_required {
-                refused(Refusal::Unauthenticated(Lack::Absent))
-            } else {
-                identified(snapshot, fields, client)?
-            };
-            (CredentialResult::Absent, asker)
-        }
-        Verdict::Bad(flaw) => {
-            record.because(flaw.why);
-            let lack = if flaw.is_bearer {
-                Lack::BadBearer
-            } else {
-                Lack::Bad
-            };
-            let asker = refused(Refusal::Unauthenticated(lack));
-            (CredentialResult::Bad, asker)
-        }
-        Verdict::Proven(proof) => {
-            let (result, refusal) = if gate.admits(&proof.who) {
-                (CredentialResult::Proven, None)
-            } else {
-                let refusal = Refusal::PermissionDenied;
-                (CredentialResult::Forbidden, Some(refusal))
-            };
-            let asker = Asker {
-                caller: bucket(snapshot, &proof.who),
-                refusal,
-                by: proof.by,
-            };
-            (result, asker)
-        }
-    };
-    gate.meters.examined(result);
-    Ok(asker)
+    }
+    knock.answer(verdict, judge.caller, client, record)
 }
 
-/// The bucket of somebody who is known.
-fn bucket(snapshot: &Snapshot, who: &Who) -> Caller {
-    match who {
-        Who::Caller(place) => snapshot.proven.get(*place).cloned(),
+impl<'r> Knock<'r> {
+    pub(super) const fn at(
+        gate: &'r Gate,
+        worker: &'r Worker,
+        snapshot: &'r Snapshot,
+        connection: &'r Connection,
+        fields: &'r Fields,
+    ) -> Self {
+        Self {
+            gate,
+            worker,
+            snapshot,
+            connection,
+            fields,
+        }
     }
-    // Not reached: the places are those of the same snapshot.
-    .unwrap_or_else(|| identify(&[], &Fields::default(), IpAddr::from([0; 4])))
+
+    fn look(&self, judge: &mut Judge<'_>) -> Verdict {
+        let Self {
+            snapshot, fields, ..
+        } = self;
+        let shows = self
+            .connection
+            .shows(&snapshot.credentials, snapshot.generation);
+        let token = |token: &[u8]| judge.judge(token);
+        snapshot.credentials.examine(fields, shows, token)
+    }
+
+    fn answer(
+        &self,
+        verdict: Verdict,
+        by_token: Option<Caller>,
+        client: IpAddr,
+        record: &mut Record,
+    ) -> Result<Asker, Unfit> {
+        let Self {
+            gate,
+            snapshot,
+            fields,
+            ..
+        } = *self;
+        let refused = |refusal| Asker {
+            caller: identify(&[Source::Address], fields, client),
+            refusal: Some(refusal),
+            by: Carriers::default(),
+        };
+        let (result, asker) = match verdict {
+            Verdict::Repeated => {
+                gate.meters.examined(CredentialResult::Bad);
+                return Err(REPEATED_CALLER);
+            }
+            Verdict::Absent => {
+                let asker = if gate.is_required {
+                    refused(Refusal::Unauthenticated(Lack::Absent))
+                } else {
+                    identified(snapshot, fields, client)?
+                };
+                (CredentialResult::Absent, asker)
+            }
+            Verdict::Bad(flaw) => {
+                record.because(flaw.why);
+                let lack = if flaw.is_bearer {
+                    Lack::BadBearer
+                } else {
+                    Lack::Bad
+                };
+                let asker = refused(Refusal::Unauthenticated(lack));
+                (CredentialResult::Bad, asker)
+            }
+            Verdict::Proven(proof) => {
+                let (result, refusal) = if gate.admits(&proof.who) {
+                    (CredentialResult::Proven, None)
+                } else {
+                    let refusal = Refusal::PermissionDenied;
+                    (CredentialResult::Forbidden, Some(refusal))
+                };
+                let caller = match proof.who {
+                    Who::Caller(place) => snapshot.proven.get(place).cloned(),
+                    Who::Token { .. } => by_token,
+                };
+                let asker = Asker {
+                    // The places are those of the same snapshot, and a token that proves has a caller.
+                    caller: caller.unwrap_or_else(|| identify(&[], fields, client)),
+                    refusal,
+                    by: proof.by,
+                };
+                (result, asker)
+            }
+        };
+        gate.meters.examined(result);
+        Ok(asker)
+    }
 }
 
 /// What is done to a caller's credentials on their way to the dealer.
@@ -141,21 +205,20 @@ impl<'r> Keeping<'r> {
 
     /// What a request without policy, such as one for an agent card, proves at this gate. It is
     /// refused nothing; what the gateway knows as a credential stays here all the same.
-    pub(super) fn of_any(
-        gate: &Gate,
-        snapshot: &'r Snapshot,
-        connection: &Connection,
-        fields: &Fields,
-    ) -> Self {
-        if gate.forwards {
-            return Self::of(gate, snapshot, Carriers::default());
+    pub(super) fn of_any(knock: Knock<'r>) -> Self {
+        if knock.gate.forwards {
+            return Self::of(knock.gate, knock.snapshot, Carriers::default());
         }
-        let shows = connection.shows(&snapshot.credentials, snapshot.generation);
-        let by = match snapshot.credentials.examine(fields, shows) {
+        let mut judge = Judge::new(knock.worker, knock.snapshot, true);
+        let by = match knock.look(&mut judge) {
             Verdict::Proven(proof) => proof.by,
-            Verdict::Absent | Verdict::Bad(_) | Verdict::Repeated => Carriers::default(),
+            // A token that is not believed now may be the next moment.
+            Verdict::Absent | Verdict::Bad(_) | Verdict::Repeated => Carriers {
+                bearer: judge.was_asked,
+                ..Carriers::default()
+            },
         };
-        Self::of(gate, snapshot, by)
+        Self::of(knock.gate, knock.snapshot, by)
     }
 
     /// Whether a field stays here: what proved the caller, where the operator says so; and what

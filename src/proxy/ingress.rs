@@ -25,7 +25,7 @@ use http_body::Body as HttpBody;
 
 use super::body::Body;
 use super::client::Told;
-use super::credential::{self, Keeping};
+use super::credential::{self, Keeping, Knock};
 use super::forward::{Head, Place, lines, target};
 use super::intake::{Allowance, Held, Unread, read};
 use super::record::Record;
@@ -112,8 +112,8 @@ where
             record.at(endpoint);
             admit::load(limits.in_flight_requests, record).map_err(Stop::RelayFailed)?;
             let gate = endpoint.gate.as_deref();
-            let credentials =
-                gate.map(|gate| Keeping::of_any(gate, snapshot, connection, &head.fields));
+            let at = |gate| Knock::at(gate, worker, snapshot, connection, &head.fields);
+            let credentials = gate.map(|gate| Keeping::of_any(at(gate)));
             let head = Head {
                 method: &head.method,
                 fields: &head.fields,
@@ -202,8 +202,8 @@ impl<'s> Call<'s, '_> {
         let asker = match gate {
             None => credential::identified(self.snapshot, fields, client)?,
             Some(gate) => {
-                let (snapshot, connection) = (self.snapshot, self.connection);
-                credential::examine(gate, snapshot, connection, fields, client, record)?
+                let knock = Knock::at(gate, self.worker, self.snapshot, self.connection, fields);
+                credential::examine(knock, client, record).await?
             }
         };
         let credentials = gate.map(|gate| Keeping::of(gate, self.snapshot, asker.by));

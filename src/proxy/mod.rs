@@ -19,6 +19,7 @@
 //! | `request_id` | under which id a request is known |
 //! | `repeated` | whether an error was spelled before |
 //! | `record` | what is counted and logged of a request |
+//! | `token` | whom a signed token proves |
 //! | `worker` | what a thread shares among its requests |
 //!
 //! This room sees the compiled snapshot, never the configuration.
@@ -40,6 +41,7 @@ mod reply;
 mod request_id;
 mod respond;
 mod strict;
+mod token;
 pub mod worker;
 
 pub use body::Body;

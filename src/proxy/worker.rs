@@ -5,12 +5,15 @@
 //! in behind an `Arc` and is written without locks of ours.
 
 use std::cell::{Cell, RefCell};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use uuid::Uuid;
 
 use super::intake::Budget;
 use super::repeated::Repeated;
+use super::token::{Believed, KNOWN};
+use crate::credential::token::Cache;
 use crate::limit::SAMPLED;
 use crate::observe::{EndpointMeters, Pen, Rfc3339, Timestamp, WallClock};
 use crate::state::live::View;
@@ -36,6 +39,8 @@ pub struct Worker {
     view: RefCell<View>,
     random: RefCell<fastrand::Rng>,
     spelled: RefCell<Rfc3339>,
+    /// Tokens that were believed.
+    pub(super) tokens: RefCell<Cache<Rc<Believed>>>,
     /// Calls that quotas admitted.
     admitted: Cell<u32>,
 }
@@ -73,6 +78,7 @@ impl Worker {
             view: RefCell::new(parts.live.view()),
             random: RefCell::new(fastrand::Rng::new()),
             spelled: RefCell::default(),
+            tokens: RefCell::new(Cache::new(KNOWN)),
             admitted: Cell::default(),
         }
     }

@@ -16,6 +16,8 @@ pub struct Gate {
     pub meters: CredentialMeters,
     /// Who may call here, in the order of the configured callers.
     callers: Box<[bool]>,
+    /// Whose tokens are good here, in the order of the configured issuers.
+    issuers: Box<[bool]>,
 }
 
 impl Gate {
@@ -31,23 +33,28 @@ impl Gate {
             Authenticate::Optional => false,
             Authenticate::Required => true,
         };
-        let may = |caller: &config::Caller| {
-            let endpoints = caller.endpoints.as_ref();
+        let may = |endpoints: &Option<Vec<usize>>| {
+            let endpoints = endpoints.as_ref();
             endpoints.is_none_or(|all| all.contains(&place))
         };
+        let callers = settings.known.iter().map(|it| may(&it.endpoints));
+        let issuers = settings.issuers.iter().map(|it| may(&it.endpoints));
         Some(Self {
             is_required,
             forwards: endpoint.forward_credential,
             meters: metrics.credentials(&endpoint.name),
-            callers: settings.known.iter().map(may).collect(),
+            callers: callers.collect(),
+            issuers: issuers.collect(),
         })
     }
 
     /// Whether somebody may call here.
     #[must_use]
     pub fn admits(&self, who: &Who) -> bool {
-        match who {
-            Who::Caller(place) => self.callers.get(*place).copied().unwrap_or(false),
-        }
+        let may = match who {
+            Who::Caller(place) => self.callers.get(*place),
+            Who::Token { issuer } => self.issuers.get(*issuer),
+        };
+        may.copied().unwrap_or(false)
     }
 }

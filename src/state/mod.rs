@@ -6,6 +6,7 @@
 pub mod connection;
 pub mod effective;
 pub mod gate;
+pub mod issuers;
 pub mod listener;
 pub mod live;
 pub mod readiness;
@@ -17,6 +18,7 @@ pub mod watch;
 
 pub use effective::Effective;
 pub use gate::Gate;
+pub use issuers::{Issuer, Issuers, Keys};
 pub use listener::{Listener, Networks};
 pub use live::Live;
 pub use readiness::Readiness;

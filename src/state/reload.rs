@@ -16,6 +16,7 @@ use super::live::Live;
 use super::snapshot::{Shared, Snapshot, compile};
 use super::tls::{self, Change, Files, Keyring};
 use crate::config::{self, Authenticate, Format, Problems, Settings};
+use crate::credential::token::Bad;
 use crate::observe::{Timestamp, WallClock};
 
 /// Answers for environment variables.
@@ -323,6 +324,9 @@ impl Reloader {
         }
         for gone in missing(&before.upstreams, &after.upstreams, |it| &it.name) {
             metrics.forget_upstream(gone);
+        }
+        for gone in missing(&before.issuers, &after.issuers, |it| &it.name) {
+            metrics.forget_issuer(gone, &Bad::ALL.map(Bad::label));
         }
     }
 }

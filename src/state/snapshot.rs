@@ -10,6 +10,7 @@ use http::header::HeaderValue;
 
 use super::effective::Effective;
 use super::gate::Gate;
+use super::issuers::Issuers;
 use super::routes::Routes;
 use super::tls::Keyring;
 use crate::config::{self, Settings};
@@ -41,6 +42,8 @@ pub struct Snapshot {
     pub credentials: credential::Callers,
     /// Whose bucket a proven caller's is, in the order of the settings.
     pub proven: Box<[limit::Caller]>,
+    /// Whose tokens are believed.
+    pub issuers: Issuers,
     /// What it was compiled from.
     pub settings: Settings,
     /// How it is shown.
@@ -165,6 +168,7 @@ pub fn compile(
         callers,
         credentials: credential::Callers::compile(&settings.known, key_header),
         proven: proven.collect(),
+        issuers: Issuers::compile(&settings, keyring, &shared.metrics),
         effective: Effective::of(&settings),
         settings,
         upstreams,

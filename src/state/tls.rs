@@ -1,4 +1,4 @@
-//! Decides which certificates, keys and roots are in force: those of the files that the configuration
+//! Decides which certificates, keys, roots and keys of issuers are in force: those of the files that the configuration
 //! names, as long as they can be used, and otherwise the last that could.
 //!
 //! A pair is replaced whole, when certificate and key belong together; an expired one replaces only
@@ -7,6 +7,7 @@
 //! session of a client whose certificate was checked against other roots be resumed.
 
 mod files;
+mod keysets;
 mod library;
 mod loading;
 mod names;
@@ -17,14 +18,18 @@ mod show;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use rustls::server::ProducesTickets;
 use rustls::{RootCertStore, ServerConfig};
+use tokio::sync::Notify;
 
-use crate::config::{self, NamedFile, PairFiles, Problem, Problems, Settings};
+use crate::config::{self, Jwks, NamedFile, PairFiles, Problem, Problems, Settings};
+use crate::credential::token::Keyset;
 use crate::observe::Timestamp;
+use crate::state::issuers::Keys;
 use crate::upstream::Secure;
 
 pub use files::Files;
@@ -39,6 +44,8 @@ use pair::Refused;
 #[derive(Debug, Default)]
 pub struct Keyring {
     held: Mutex<Held>,
+    /// Something was loaded since somebody waited for it.
+    changed: Notify,
     /// Listeners and names whose series are on the metrics.
     published: Mutex<BTreeSet<(String, String)>>,
 }
@@ -71,6 +78,8 @@ struct Held {
     system: Option<Arc<RootCertStore>>,
     listeners: BTreeMap<Box<str>, Listening>,
     upstreams: BTreeMap<Box<str>, Reaching>,
+    keysets: HashMap<PathBuf, Kept<Keyset>>,
+    issuers: BTreeMap<Box<str>, Trusting>,
 }
 
 /// The paths of a certificate and its key.
@@ -115,6 +124,14 @@ struct Reaching {
     secure: Arc<Secure>,
 }
 
+/// What an issuer's keys are taken from.
+#[derive(Debug)]
+struct Trusting {
+    jwks: config::Jwks,
+    refresh: Duration,
+    keys: Arc<Keys>,
+}
+
 impl Keyring {
     /// Reads the files that the settings name, as far as `files` does not know them, and puts in
     /// force what can be used: all of it, or nothing.
@@ -140,6 +157,9 @@ impl Keyring {
                 loading.upstream(&upstream.name, tls);
             }
         }
+        for issuer in &settings.issuers {
+            loading.issuer(issuer);
+        }
         let ready = loading.finish()?;
         for (terminator, config) in ready.replaced {
             terminator.0.store(config);
@@ -147,7 +167,11 @@ impl Keyring {
         for (secure, config) in ready.renewed {
             secure.replace(config);
         }
+        for (keys, read) in ready.read {
+            keys.take(read, now);
+        }
         *held = ready.next;
+        self.changed.notify_one();
         Ok(ready.loaded)
     }
 
@@ -168,7 +192,7 @@ impl Keyring {
     }
 }
 
-/// Every certificate, key and root file that settings name.
+/// Every file with certificates, keys, roots or keys of issuers that settings name.
 pub fn paths(settings: &Settings) -> impl Iterator<Item = &Path> {
     let listeners = settings.listeners.iter().filter_map(|it| it.tls.as_ref());
     let of_listeners = listeners.flat_map(|tls| {
@@ -180,8 +204,13 @@ pub fn paths(settings: &Settings) -> impl Iterator<Item = &Path> {
         let client = tls.client.iter().flat_map(halves);
         client.chain(tls.ca.as_ref())
     });
+    let of_issuers = settings.issuers.iter().filter_map(|it| match &it.jwks {
+        Jwks::File(file) => Some(file),
+        Jwks::Url { tls, .. } => tls.as_ref()?.ca.as_ref(),
+    });
     of_listeners
         .chain(of_upstreams)
+        .chain(of_issuers)
         .map(|file| file.path.as_path())
 }
 

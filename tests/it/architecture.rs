@@ -21,6 +21,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "protocol",
             "config",
             "credential",
+            "http1",
             "limit",
             "upstream",
             "observe",

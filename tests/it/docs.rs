@@ -11,6 +11,7 @@ use forecourt::protocol::{Outcome, Step};
 
 use crate::support::gateway::dealer_with;
 use crate::support::tls::Authority;
+use crate::support::token::{Key, set};
 use crate::support::{Gateway, Upstream};
 
 fn root() -> PathBuf {
@@ -132,6 +133,12 @@ fn the_metrics_table_is_the_list_of_metrics() {
     let quota = "[quota.q]\nper = \"all\"\nrate = \"1/s\"\n";
     let caller = format!("[caller.acme]\nkey_sha256 = \"{:064}\"\n", 0);
     let certificates = tempfile::tempdir().unwrap();
+    let keys = certificates.path().join("keys.json");
+    fs::write(&keys, set([Key::ed25519().jwk("k")])).unwrap();
+    let issuer = format!(
+        "[issuer.idp]\nissuer = \"i\"\naudience = \"a\"\njwks = \"{}\"\n",
+        keys.display()
+    );
     let issued = Authority::new("roots").issue(&["gw.example"]);
     issued.write(certificates.path(), "gw");
     let at = certificates.path().join("gw").display().to_string();
@@ -140,7 +147,7 @@ fn the_metrics_table_is_the_list_of_metrics() {
          tls = {{ certificate = \"{at}.pem\", key = \"{at}.key\" }}\n"
     );
     let gateway = Gateway::start(&format!(
-        "{}{quota}{caller}{secure}",
+        "{}{quota}{caller}{issuer}{secure}",
         dealer_with(
             &upstream,
             "",

@@ -44,6 +44,7 @@ mod spread;
 mod stream;
 mod strict;
 mod tls;
+mod tokens;
 mod watch;
 mod ways;
 mod wire;

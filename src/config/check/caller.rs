@@ -100,7 +100,7 @@ fn own<T: Clone + Eq + Hash>(
 }
 
 /// Where a caller may call; `None` where something was reported.
-fn endpoints(
+pub(super) fn endpoints(
     field: &Field<List<Name>>,
     names: &Names<'_>,
     report: &Report<'_>,
@@ -132,7 +132,10 @@ fn endpoints(
 
 /// An endpoint that asks for what nobody has, or keeps to itself what it does not look at.
 pub(crate) fn demands(file: &File, report: &Report<'_>) {
-    let nobody = file.callers.is_complete && file.callers.entries.is_empty();
+    let nobody = file.callers.is_complete
+        && file.callers.entries.is_empty()
+        && file.issuers.is_complete
+        && file.issuers.entries.is_empty();
     for named in file.endpoints.iter() {
         let (authenticate, forward) = (&named.value.authenticate, &named.value.forward_credential);
         let asks = authenticate.or(Authenticate::Off) != Authenticate::Off;
@@ -141,7 +144,8 @@ pub(crate) fn demands(file: &File, report: &Report<'_>) {
             && nobody
         {
             let what = "asks for a credential, and no caller has one";
-            let hint = "add [caller.NAME]: `forecourt key new NAME` prints one".to_owned();
+            let hint = "add [caller.NAME]: `forecourt key new NAME` prints one; or [issuer.NAME]"
+                .to_owned();
             report.add(Finding::error(at.span.clone(), at.path.clone(), what).hint(hint));
         }
         if let Some(at) = forward.given()
@@ -163,18 +167,20 @@ pub(crate) fn warn(settings: &Settings, file: &File, report: &Report<'_>) {
         report.add(finding.hint(hint.to_owned()));
     };
     let asks = |endpoint: &Endpoint| endpoint.authenticate != Authenticate::Off;
-    if let Some(first) = file.callers.iter().next()
+    let callers = file.callers.iter().map(|it| (&it.span, &it.path));
+    let mut all = callers.chain(file.issuers.iter().map(|it| (&it.span, &it.path)));
+    if let Some((span, path)) = all.next()
         && !settings.endpoints.iter().any(asks)
     {
         let what = "no endpoint asks for credentials: callers are not recognised";
         let hint = "add authenticate = \"required\" or \"optional\" to an [endpoint.NAME]";
-        warn(&first.span, &first.path, what, hint);
+        warn(span, path, what, hint);
         return;
     }
     let asks_for_certificates =
         |it: &Listener| it.tls.as_ref().is_some_and(|it| it.clients.is_some());
     let any_asks = settings.listeners.iter().any(asks_for_certificates);
-    for (named, caller) in file.callers.iter().zip(&settings.known) {
+    for named in file.callers.iter() {
         if let Some(at) = named.value.certificate.given()
             && !any_asks
         {
@@ -182,9 +188,15 @@ pub(crate) fn warn(settings: &Settings, file: &File, report: &Report<'_>) {
             let hint = "add client_ca and client_certificate to the tls of a listener";
             warn(&at.span, &at.path, what, hint);
         }
-        let names = named.value.endpoints.given().into_iter();
+    }
+    let callers = file.callers.iter().zip(&settings.known);
+    let callers = callers.map(|(named, it)| (&named.value.endpoints, &it.endpoints));
+    let issuers = file.issuers.iter().zip(&settings.issuers);
+    let issuers = issuers.map(|(named, it)| (&named.value.endpoints, &it.endpoints));
+    for (field, places) in callers.chain(issuers) {
+        let names = field.given().into_iter();
         let names = names.flat_map(|list| list.value.iter().filter_map(Field::given));
-        let places = caller.endpoints.iter().flatten();
+        let places = places.iter().flatten();
         for (name, endpoint) in names.zip(places.filter_map(|at| settings.endpoints.get(*at))) {
             let at: &At<Name> = name;
             if !asks(endpoint) {
@@ -196,16 +208,18 @@ pub(crate) fn warn(settings: &Settings, file: &File, report: &Report<'_>) {
     }
     let endpoints = file.endpoints.iter().zip(&settings.endpoints).enumerate();
     for (place, (named, endpoint)) in endpoints {
-        let may = |caller: &Caller| {
-            let endpoints = caller.endpoints.as_ref();
+        let may = |endpoints: &Option<Vec<usize>>| {
+            let endpoints = endpoints.as_ref();
             endpoints.is_none_or(|all| all.contains(&place))
         };
+        let callers = settings.known.iter().map(|it| &it.endpoints);
+        let mut all = callers.chain(settings.issuers.iter().map(|it| &it.endpoints));
         if let Some(at) = named.value.authenticate.given()
             && endpoint.authenticate == Authenticate::Required
-            && !settings.known.iter().any(may)
+            && !all.any(may)
         {
             let what = "lets nobody in: no caller may call this endpoint";
-            let hint = "add it to the `endpoints` of a [caller.NAME]";
+            let hint = "add it to the `endpoints` of a [caller.NAME] or [issuer.NAME]";
             warn(&at.span, &at.path, what, hint);
         }
     }

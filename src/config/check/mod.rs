@@ -10,6 +10,7 @@ mod contract;
 mod endpoint;
 mod files;
 mod front;
+mod issuer;
 mod listener;
 mod names;
 mod quota;
@@ -63,14 +64,12 @@ pub(crate) fn check(file: File, directory: &Path, report: &Report<'_>) -> Option
         Names::of("plan", &file.plans),
         Names::of("endpoint", &file.endpoints),
     );
-    let known = caller::check(
-        &file.callers,
-        &caller::Rooms {
-            plans: &plan_names,
-            endpoints: &endpoint_names,
-        },
-        report,
-    );
+    let askers = caller::Rooms {
+        plans: &plan_names,
+        endpoints: &endpoint_names,
+    };
+    let known = caller::check(&file.callers, &askers, report);
+    let issuers = issuer::check(&file, &askers, directory, report);
     caller::demands(&file, report);
     same_place(&file, report);
     front::shadows(&file, report);
@@ -80,7 +79,14 @@ pub(crate) fn check(file: File, directory: &Path, report: &Report<'_>) -> Option
     for names in [&rooms.quotas, &rooms.upstreams, &rooms.contracts] {
         names.warn_unused("no endpoint names this", report);
     }
-    plan_names.warn_unused("no caller has this", report);
+    // Tokens may name any.
+    if !file
+        .issuers
+        .iter()
+        .any(|it| !it.value.plan_claim.is_absent())
+    {
+        plan_names.warn_unused("no caller has this", report);
+    }
     let settings = Settings {
         runtime: Runtime {
             workers: file.workers.value().and_then(Integer::some),
@@ -95,6 +101,7 @@ pub(crate) fn check(file: File, directory: &Path, report: &Report<'_>) -> Option
         },
         callers,
         known: known.into_iter().collect::<Option<_>>()?,
+        issuers: issuers.into_iter().collect::<Option<_>>()?,
         quotas: quotas.into_iter().collect::<Option<_>>()?,
         plans: plans.into_iter().collect::<Option<_>>()?,
         upstreams: upstreams.into_iter().collect::<Option<_>>()?,

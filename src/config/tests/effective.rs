@@ -56,7 +56,7 @@ fn what_is_shown_reads_back_as_the_same_settings() {
             count += 1;
         }
     }
-    assert_eq!((count, without_secrets), (20, 15));
+    assert_eq!((count, without_secrets), (21, 16));
 }
 
 #[test]

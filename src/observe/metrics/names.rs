@@ -65,6 +65,22 @@ pub const NAMES: &[(&str, &str)] = &[
         "forecourt_tls_certificate_expiry_timestamp_seconds",
         "Until when a certificate that is served is valid",
     ),
+    (
+        "forecourt_tokens_total",
+        "Tokens by issuer and what became of them; issuer is empty where none is known",
+    ),
+    (
+        "forecourt_token_unknown_plans_total",
+        "Tokens that were believed and name a plan that is not configured",
+    ),
+    (
+        "forecourt_jwks_refreshes_total",
+        "Readings of an issuer's keys: success, or failure where those that were stay in force",
+    ),
+    (
+        "forecourt_jwks_keys",
+        "Keys of an issuer that can verify tokens",
+    ),
     ("forecourt_requests_in_flight", "Requests being served"),
     (
         "forecourt_in_flight_bytes",

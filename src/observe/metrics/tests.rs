@@ -24,6 +24,12 @@ fn busy() -> Metrics {
         .handshakes("public")
         .failed(HandshakeFailure::NotTls);
     metrics.certificate("public", "gw.example", Timestamp::UNIX_EPOCH);
+    let tokens = metrics.tokens("idp", &["malformed", "expired"]);
+    tokens.ok.inc();
+    tokens.refused(1);
+    tokens.refused(2);
+    metrics.tokens("", &["malformed", "expired"]).refused(0);
+    metrics.keys("idp").keys.set(2);
     metrics.worker(1).set(3);
     metrics.upstream("lakeside").idle.set(4);
     metrics.config_applied(7, Timestamp::from_second(1_796_057_603).unwrap());
@@ -86,6 +92,14 @@ fn what_was_counted_is_shown() {
         "forecourt_ratelimit_overflow_total 5",
         "forecourt_connections{listener=\"public\"} 0",
         "forecourt_connections_refused_total{listener=\"public\"} 1",
+        "forecourt_tokens_total{issuer=\"idp\",result=\"ok\"} 1",
+        "forecourt_tokens_total{issuer=\"idp\",result=\"cached\"} 0",
+        "forecourt_tokens_total{issuer=\"idp\",result=\"malformed\"} 0",
+        "forecourt_tokens_total{issuer=\"idp\",result=\"expired\"} 1",
+        "forecourt_tokens_total{issuer=\"\",result=\"malformed\"} 1",
+        "forecourt_token_unknown_plans_total{issuer=\"idp\"} 0",
+        "forecourt_jwks_refreshes_total{issuer=\"idp\",result=\"failure\"} 0",
+        "forecourt_jwks_keys{issuer=\"idp\"} 2",
         "forecourt_worker_connections{worker=\"1\"} 3",
         "forecourt_upstream_connections{upstream=\"lakeside\",state=\"idle\"} 4",
         "forecourt_config_reloads_total{result=\"success\"} 1",
@@ -174,4 +188,12 @@ fn open_metrics_ends_as_it_must() {
     assert!(text.ends_with("# EOF\n"));
     assert!(text.contains("# TYPE forecourt_http_requests counter\n"));
     assert!(!Exposition::Text.content_type().contains("openmetrics"));
+}
+
+#[test]
+fn of_an_issuer_that_is_gone_nothing_is_left() {
+    let metrics = busy();
+    metrics.forget_issuer("idp", &["malformed", "expired"]);
+    let text = metrics.render(Exposition::Text);
+    assert!(!text.contains("issuer=\"idp\""), "{text}");
 }

@@ -17,15 +17,16 @@ use super::show::Change;
 use super::{Held, Kept, Listening, Loaded, Reaching, Terminator, roots};
 use crate::config::{self, NamedFile, PairFiles, Problem, Problems, Severity};
 use crate::observe::Timestamp;
+use crate::state::issuers::{Keys, Read};
 use crate::upstream::Secure;
 
 /// One reading in the making.
 pub(super) struct Loading<'l> {
-    before: &'l Held,
-    files: &'l Files,
-    now: Timestamp,
+    pub(super) before: &'l Held,
+    pub(super) files: &'l Files,
+    pub(super) now: Timestamp,
     problems: Vec<Problem>,
-    ready: Ready,
+    pub(super) ready: Ready,
 }
 
 /// What is to be put in force.
@@ -34,6 +35,8 @@ pub(super) struct Ready {
     pub(super) next: Held,
     pub(super) replaced: Vec<(Arc<Terminator>, Arc<ServerConfig>)>,
     pub(super) renewed: Vec<(Arc<Secure>, Arc<ClientConfig>)>,
+    /// What came of reading the keys of issuers.
+    pub(super) read: Vec<(Arc<Keys>, Read)>,
     pub(super) loaded: Loaded,
 }
 
@@ -207,7 +210,7 @@ impl<'l> Loading<'l> {
         })
         .map_err(|refused| {
             let file = match refused.half {
-                Half::Certificate => &files.certificate,
+                Half::Certificate | Half::Keys => &files.certificate,
                 Half::Key => &files.key,
             };
             self.problem(file, &refused.what, refused.hint);
@@ -331,7 +334,7 @@ impl<'l> Loading<'l> {
         }
     }
 
-    fn problem(&mut self, file: &NamedFile, what: &str, hint: Option<&str>) {
+    pub(super) fn problem(&mut self, file: &NamedFile, what: &str, hint: Option<&str>) {
         let path = file.path.display();
         let what = format!("{path}: {what}");
         self.problems
@@ -340,14 +343,14 @@ impl<'l> Loading<'l> {
 }
 
 /// What a look brought.
-enum News {
+pub(super) enum News {
     None,
     Taken,
     Refused(Refused),
 }
 
 /// Decides between what is in force and what was seen now. An error: there is nothing to keep.
-fn keep<T>(
+pub(super) fn keep<T>(
     before: Option<&Kept<T>>,
     seen: Fingerprint,
     read: impl FnOnce() -> Result<Arc<T>, Refused>,

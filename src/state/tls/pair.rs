@@ -48,6 +48,8 @@ pub(super) struct Refused {
 pub(super) enum Half {
     Certificate,
     Key,
+    /// There is but one file: it holds an issuer's keys.
+    Keys,
 }
 
 impl Refused {
@@ -56,6 +58,13 @@ impl Refused {
             half: Half::Certificate,
             what: what.into(),
             hint: None,
+        }
+    }
+
+    pub(super) fn keys(what: impl Into<Box<str>>) -> Self {
+        Self {
+            half: Half::Keys,
+            ..Self::certificate(what)
         }
     }
 
@@ -79,6 +88,7 @@ impl fmt::Display for Refused {
         let half = match self.half {
             Half::Certificate => "the certificate",
             Half::Key => "the key",
+            Half::Keys => "the file",
         };
         write!(f, "{half} {}", self.what)
     }

@@ -1,4 +1,4 @@
-//! Decides what operators are told of certificates: what changed, what is in force, until when.
+//! Decides what operators are told of certificates and keys: what changed, what is in force, until when.
 //! Must never show a key.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,6 +32,17 @@ pub enum Change {
         file: PathBuf,
         /// How many there are.
         count: usize,
+    },
+    /// Keys of an issuer came into force.
+    Keys {
+        /// The issuer's name.
+        issuer: Box<str>,
+        /// Their file.
+        file: PathBuf,
+        /// How many can be used.
+        count: usize,
+        /// How many cannot.
+        left_out: usize,
     },
     /// What was seen cannot be used; what was in force stays so.
     Refused {
@@ -88,6 +99,15 @@ impl Change {
             Self::Roots { file, count } => {
                 tracing::info!(file = %file.display(), count, "roots replaced");
             }
+            Self::Keys {
+                issuer,
+                file,
+                count,
+                left_out,
+            } => tracing::info!(
+                issuer = &**issuer, file = %file.display(), count, left_out,
+                "keys replaced"
+            ),
             Self::Refused { file, why } => tracing::warn!(
                 file = %file.display(), why,
                 "what a file says cannot be used; what was in force stays so"
@@ -112,7 +132,7 @@ impl Keyring {
         let held = self.held.lock();
         let pairs = held.pairs.iter().map(|((certificate, key), kept)| {
             let of = |why: &Refused| match why.half {
-                Half::Certificate => certificate.clone(),
+                Half::Certificate | Half::Keys => certificate.clone(),
                 Half::Key => key.clone(),
             };
             let why = kept.refused.as_ref();
@@ -122,7 +142,11 @@ impl Keyring {
             let why = kept.refused.as_ref();
             why.map(|why| (file.clone(), why.to_string()))
         });
-        pairs.chain(roots).flatten().collect()
+        let keysets = held.keysets.iter().map(|(file, kept)| {
+            let why = kept.refused.as_ref();
+            why.map(|why| (file.clone(), why.to_string()))
+        });
+        pairs.chain(roots).chain(keysets).flatten().collect()
     }
 
     /// Says on the metrics until when certificates are valid.

@@ -24,6 +24,7 @@ pub const NOW: &str = "2026-11-30T16:53:23.042Z";
 pub struct Gateway {
     pub inner: app::Gateway,
     pub clock: ManualClock,
+    pub wall: ManualWallClock,
     pub directory: TempDir,
 }
 
@@ -119,16 +120,18 @@ impl Gateway {
     #[track_caller]
     fn start_with(directory: TempDir, path: PathBuf, inherited: Inherited) -> Self {
         let clock = ManualClock::new();
+        let wall = ManualWallClock::at(NOW_MS);
         let options = Options {
             path,
             env: Arc::new(|name| (name == "DEALER_TOKEN").then(|| "dealer-secret".to_owned())),
             clock: Arc::new(clock.clone()),
-            wall: Arc::new(ManualWallClock::at(NOW_MS)),
+            wall: Arc::new(wall.clone()),
         };
         let inner = app::Gateway::start_with(options, inherited);
         Self {
             inner: inner.unwrap_or_else(|error| panic!("{error}")),
             clock,
+            wall,
             directory,
         }
     }

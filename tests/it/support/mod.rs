@@ -9,6 +9,7 @@ pub mod head;
 pub mod http2;
 pub mod process;
 pub mod tls;
+pub mod token;
 pub mod upstream;
 pub mod wait;
 pub mod ways;
