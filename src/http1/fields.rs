@@ -10,6 +10,7 @@ use std::ops::Range;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName};
 
+use super::lines::Lines;
 use crate::protocol::headers::Supplies;
 
 /// The fields of one message, in the order they came.
@@ -17,11 +18,15 @@ use crate::protocol::headers::Supplies;
 pub struct Fields {
     bytes: Bytes,
     lines: Vec<Line>,
+    /// One bit for each known field that there is.
+    present: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Line {
     known: Known,
+    /// Whether it stands in the bytes as it would be written: one space, CR LF.
+    is_plain: bool,
     name: Piece,
     value: Piece,
 }
@@ -68,78 +73,110 @@ pub enum Known {
     Other,
 }
 
-/// The names, by length.
-const NAMES: [&[(&[u8], Known)]; 20] = {
-    let mut names: [&[(&[u8], Known)]; 20] = [&[]; 20];
-    names[2] = &[(b"te", Known::Te)];
-    names[4] = &[(b"host", Known::Host), (b"date", Known::Date)];
-    names[6] = &[(b"expect", Known::Expect)];
+/// The names of up to sixteen letters, by length.
+const NAMES: [&[(u128, Known)]; 17] = {
+    let mut names: [&[(u128, Known)]; 17] = [&[]; 17];
+    names[2] = &[(named(b"te"), Known::Te)];
+    names[4] = &[(named(b"host"), Known::Host), (named(b"date"), Known::Date)];
+    names[6] = &[(named(b"expect"), Known::Expect)];
     names[7] = &[
-        (b"trailer", Known::OneConnection),
-        (b"upgrade", Known::OneConnection),
+        (named(b"trailer"), Known::OneConnection),
+        (named(b"upgrade"), Known::OneConnection),
     ];
-    names[8] = &[(b"location", Known::Location)];
+    names[8] = &[(named(b"location"), Known::Location)];
     names[9] = &[
-        (b"forwarded", Known::Forwarded),
-        (b"x-real-ip", Known::OwnWay),
+        (named(b"forwarded"), Known::Forwarded),
+        (named(b"x-real-ip"), Known::OwnWay),
     ];
     names[10] = &[
-        (b"user-agent", Known::UserAgent),
-        (b"connection", Known::Connection),
-        (b"keep-alive", Known::OneConnection),
+        (named(b"user-agent"), Known::UserAgent),
+        (named(b"connection"), Known::Connection),
+        (named(b"keep-alive"), Known::OneConnection),
     ];
     names[11] = &[
-        (b"a2a-version", Known::A2aVersion),
-        (b"a2a_version", Known::LookAlike),
+        (named(b"a2a-version"), Known::A2aVersion),
+        (named(b"a2a_version"), Known::LookAlike),
     ];
     names[12] = &[
-        (b"content-type", Known::ContentType),
-        (b"x-request-id", Known::XRequestId),
+        (named(b"content-type"), Known::ContentType),
+        (named(b"x-request-id"), Known::XRequestId),
     ];
-    names[13] = &[(b"authorization", Known::Authorization)];
+    names[13] = &[(named(b"authorization"), Known::Authorization)];
     names[14] = &[
-        (b"content-length", Known::ContentLength),
-        (b"a2a-extensions", Known::A2aExtensions),
-        (b"a2a_extensions", Known::LookAlike),
+        (named(b"content-length"), Known::ContentLength),
+        (named(b"a2a-extensions"), Known::A2aExtensions),
+        (named(b"a2a_extensions"), Known::LookAlike),
     ];
-    names[15] = &[(b"x-forwarded-for", Known::XForwardedFor)];
+    names[15] = &[(named(b"x-forwarded-for"), Known::XForwardedFor)];
     names[16] = &[
-        (b"x-forwarded-host", Known::XForwardedHost),
-        (b"content-encoding", Known::ContentEncoding),
-        (b"proxy-connection", Known::OneConnection),
+        (named(b"x-forwarded-host"), Known::XForwardedHost),
+        (named(b"content-encoding"), Known::ContentEncoding),
+        (named(b"proxy-connection"), Known::OneConnection),
     ];
-    names[17] = &[
-        (b"x-forwarded-proto", Known::XForwardedProto),
-        (b"transfer-encoding", Known::TransferEncoding),
-    ];
-    names[18] = &[(b"proxy-authenticate", Known::OneConnection)];
-    names[19] = &[(b"proxy-authorization", Known::OneConnection)];
     names
 };
 
+/// The longer ones.
+const LONG_NAMES: [(&[u8], Known); 4] = [
+    (b"x-forwarded-proto", Known::XForwardedProto),
+    (b"transfer-encoding", Known::TransferEncoding),
+    (b"proxy-authenticate", Known::OneConnection),
+    (b"proxy-authorization", Known::OneConnection),
+];
+
 /// What the names begin with by which a client tells its own way here.
 const OWN_WAY: &[u8] = b"x-forwarded-";
+
+/// A name of ours, of up to sixteen letters, as one word.
+const fn named(name: &[u8]) -> u128 {
+    let mut word = 0;
+    let mut at = name.len();
+    while at > 0 {
+        at -= 1;
+        word = word << 8 | name[at] as u128;
+    }
+    word
+}
 
 impl Known {
     /// What a name, in whatever case, is.
     #[must_use]
     pub fn of(name: &[u8]) -> Self {
-        // The last letter tells most strangers from their likes.
-        let last = name.last().map_or(0, u8::to_ascii_lowercase);
-        let likes = NAMES.get(name.len()).copied().unwrap_or_default();
+        let mut lower = [0; 16];
+        if let Some(room) = lower.get_mut(..name.len()) {
+            room.copy_from_slice(name);
+            lower.make_ascii_lowercase();
+            return Self::of_word(u128::from_le_bytes(lower), name.len());
+        }
+        let long = LONG_NAMES
+            .iter()
+            .find(|(wanted, _)| name.eq_ignore_ascii_case(wanted));
+        match (long, name.get(..OWN_WAY.len())) {
+            (Some((_, known)), _) => *known,
+            (None, Some(start)) if start.eq_ignore_ascii_case(OWN_WAY) => Self::OwnWay,
+            _ => Self::Other,
+        }
+    }
+
+    /// What a name is that stands in lower case in one word; so many letters.
+    #[inline]
+    pub(super) fn of_word(name: u128, length: usize) -> Self {
+        let likes = NAMES.get(length).copied().unwrap_or_default();
         for (wanted, known) in likes {
-            if wanted.last() == Some(&last) && is_alike(name, wanted) {
+            if *wanted == name {
                 return *known;
             }
         }
-        match name.split_at_checked(OWN_WAY.len()) {
-            Some((start @ [b'x' | b'X', b'-', b'f' | b'F', ..], _))
-                if start.eq_ignore_ascii_case(OWN_WAY) =>
-            {
-                Self::OwnWay
-            }
-            _ => Self::Other,
+        const START: u128 = u128::MAX >> (128 - 8 * OWN_WAY.len());
+        if name & START == named(OWN_WAY) {
+            return Self::OwnWay;
         }
+        Self::Other
+    }
+
+    /// A bit of its own.
+    const fn bit(self) -> u32 {
+        1 << self as u32
     }
 
     /// Whether the field belongs to one connection and stops at each (RFC 9110 section 7.6.1).
@@ -166,21 +203,57 @@ pub struct Field<'f> {
 impl Fields {
     /// The fields of a head that was parsed out of these bytes.
     pub(super) fn of(head: Bytes, lines: Vec<Line>) -> Self {
-        Self { bytes: head, lines }
+        let present = lines.iter().fold(0, |all, line| all | line.known.bit());
+        Self {
+            bytes: head,
+            lines,
+            present,
+        }
     }
 
     /// Each field, in the order they came.
     pub fn iter(&self) -> impl Iterator<Item = Field<'_>> {
-        self.lines.iter().map(|line| Field {
+        self.lines.iter().map(|line| self.field(line))
+    }
+
+    #[inline]
+    fn field(&self, line: &Line) -> Field<'_> {
+        Field {
             known: line.known,
             name: line.name.of(&self.bytes),
             value: line.value.of(&self.bytes),
-        })
+        }
+    }
+
+    /// Writes the fields down that travel, in the order they came; neighbours in one piece.
+    pub fn copy(&self, to: &mut Lines, mut travels: impl FnMut(&Field<'_>) -> bool) {
+        let mut run = Piece::default();
+        for line in &self.lines {
+            let field = self.field(line);
+            if !travels(&field) {
+                continue;
+            }
+            if line.is_plain && line.name.start == run.end {
+                run.end = line.end();
+                continue;
+            }
+            to.append(run.of(&self.bytes));
+            if line.is_plain {
+                run = Piece {
+                    start: line.name.start,
+                    end: line.end(),
+                };
+            } else {
+                run = Piece::default();
+                to.push(field.name, field.value);
+            }
+        }
+        to.append(run.of(&self.bytes));
     }
 
     /// The values of the lines of a known field, in the order they came.
     pub fn all(&self, known: Known) -> impl Iterator<Item = &[u8]> {
-        self.lines
+        self.lines_of(known)
             .iter()
             .filter(move |line| line.known == known)
             .map(|line| line.value.of(&self.bytes))
@@ -188,11 +261,17 @@ impl Fields {
 
     /// The same, the last one first.
     pub fn all_from_the_last(&self, known: Known) -> impl Iterator<Item = &[u8]> {
-        self.lines
+        self.lines_of(known)
             .iter()
             .rev()
             .filter(move |line| line.known == known)
             .map(|line| line.value.of(&self.bytes))
+    }
+
+    /// All lines, if one of them is of a known field.
+    #[inline]
+    fn lines_of(&self, known: Known) -> &[Line] {
+        if self.has(known) { &self.lines } else { &[] }
     }
 
     /// The value of the first line of a known field.
@@ -204,7 +283,8 @@ impl Fields {
     /// The same, as bytes that outlive the head.
     #[must_use]
     pub fn keep_first(&self, known: Known) -> Option<Bytes> {
-        let line = self.lines.iter().find(|line| line.known == known)?;
+        let mut lines = self.lines_of(known).iter();
+        let line = lines.find(|line| line.known == known)?;
         Some(
             self.bytes
                 .slice(line.value.start as usize..line.value.end as usize),
@@ -213,15 +293,16 @@ impl Fields {
 
     /// Whether there is a line of a known field.
     #[must_use]
-    pub fn has(&self, known: Known) -> bool {
-        self.lines.iter().any(|line| line.known == known)
+    #[inline]
+    pub const fn has(&self, known: Known) -> bool {
+        self.present & known.bit() != 0
     }
 
     /// The values of the lines of this name, in the order they came.
     pub fn named<'f>(&'f self, name: &'f HeaderName) -> impl Iterator<Item = &'f [u8]> {
         let name = name.as_str().as_bytes();
         let is_wanted = move |line: &&Line| {
-            line.name.len() == name.len() && is_alike(line.name.of(&self.bytes), name)
+            line.name.len() == name.len() && line.name.of(&self.bytes).eq_ignore_ascii_case(name)
         };
         let lines = self.lines.iter().filter(is_wanted);
         lines.map(|line| line.value.of(&self.bytes))
@@ -254,12 +335,10 @@ impl From<&HeaderMap> for Fields {
                 Known::of(name.as_str().as_bytes()),
                 start..end,
                 end..bytes.len(),
+                false,
             ));
         }
-        Self {
-            bytes: bytes.into(),
-            lines,
-        }
+        Self::of(bytes.into(), lines)
     }
 }
 
@@ -281,21 +360,40 @@ impl Supplies for Fields {
 
 impl Line {
     /// A line by the places of its name and value; both within 4 GiB, as every head is.
-    pub(super) fn new(known: Known, name: Range<usize>, value: Range<usize>) -> Self {
+    #[inline]
+    pub(super) fn new(
+        known: Known,
+        name: Range<usize>,
+        value: Range<usize>,
+        is_plain: bool,
+    ) -> Self {
         Self {
             known,
+            is_plain,
             name: Piece::of_range(name),
             value: Piece::of_range(value),
         }
+    }
+
+    pub(super) const fn known(&self) -> Known {
+        self.known
+    }
+
+    pub(super) const fn value(&self) -> Range<usize> {
+        self.value.start as usize..self.value.end as usize
+    }
+
+    /// Where a plain line ends.
+    const fn end(&self) -> u32 {
+        self.value.end + 2
     }
 }
 
 impl Piece {
     fn of_range(range: Range<usize>) -> Self {
-        let place = |at| u32::try_from(at).unwrap_or(u32::MAX);
         Self {
-            start: place(range.start),
-            end: place(range.end),
+            start: range.start as u32,
+            end: range.end as u32,
         }
     }
 
@@ -308,30 +406,6 @@ impl Piece {
             .get(self.start as usize..self.end as usize)
             .unwrap_or_default()
     }
-}
-
-/// Whether a name is this one, which is as long and in lower case; eight letters are compared
-/// together.
-fn is_alike(name: &[u8], wanted: &[u8]) -> bool {
-    let (Some(first), Some(last)) = (name.first_chunk::<8>(), name.last_chunk::<8>()) else {
-        return name.eq_ignore_ascii_case(wanted);
-    };
-    let ends_alike = Some(&lower(*first)) == wanted.first_chunk::<8>()
-        && Some(&lower(*last)) == wanted.last_chunk::<8>();
-    ends_alike && (name.len() <= 16 || name.eq_ignore_ascii_case(wanted))
-}
-
-/// The bytes with ASCII letters in lower case.
-const fn lower(bytes: [u8; 8]) -> [u8; 8] {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    const HIGHS: u64 = 0x8080_8080_8080_8080;
-    let word = u64::from_le_bytes(bytes);
-    let low = word & !HIGHS;
-    // The top bit where a byte is at least `A`, and where it is beyond `Z`.
-    let from_a = low.wrapping_add(ONES * (0x80 - b'A' as u64));
-    let beyond_z = low.wrapping_add(ONES * (0x80 - b'Z' as u64 - 1));
-    let is_upper = from_a & !beyond_z & !word & HIGHS;
-    (word | is_upper >> 2).to_le_bytes()
 }
 
 /// Without spaces and tabs around it: HTTP/1.1 parsers trim values, HTTP/2 does not.
@@ -376,15 +450,6 @@ mod tests {
             ("", Known::Other),
         ] {
             assert_eq!(Known::of(name.as_bytes()), known, "{name}");
-        }
-    }
-
-    #[test]
-    fn letters_are_lowered_and_nothing_else() {
-        for byte in 0..=u8::MAX {
-            assert_eq!(lower([byte; 8]), [byte.to_ascii_lowercase(); 8], "{byte}");
-            let pair = [byte, b'A', byte, 0xff, byte, b'[', 0, byte];
-            assert_eq!(lower(pair), pair.map(|it| it.to_ascii_lowercase()));
         }
     }
 

@@ -1,8 +1,8 @@
 //! HTTP/1.1 as bytes (RFC 9112): heads read and written, bodies taken out of their framing.
 //!
 //! Both sides of the gateway stand on this room: what a client sends and what an upstream answers
-//! is held to one framing with one meaning. `httparse` reads the lines; what it lets pass silently
-//! (bare line feeds, several lengths) is noted here or refused. No socket and no clock: bytes go in,
+//! is held to one framing with one meaning. What is not strict HTTP and could still be read (bare line
+//! feeds, several lengths) is noted here for whoever decides. No socket and no clock: bytes go in,
 //! heads and pieces come out. Must never guess where a body ends.
 
 mod body;
