@@ -10,6 +10,7 @@ use std::ops::Range;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName};
 
+use super::known::Known;
 use super::lines::Lines;
 use crate::protocol::headers::Supplies;
 
@@ -36,157 +37,6 @@ pub(super) struct Line {
 struct Piece {
     start: u32,
     end: u32,
-}
-
-/// The fields that something here asks for by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "each is the field of its name")]
-pub enum Known {
-    A2aExtensions,
-    A2aVersion,
-    Authorization,
-    Connection,
-    ContentEncoding,
-    ContentLength,
-    ContentType,
-    Date,
-    Expect,
-    Forwarded,
-    Host,
-    Location,
-    Te,
-    TransferEncoding,
-    UserAgent,
-    XForwardedFor,
-    XForwardedHost,
-    XForwardedProto,
-    XRequestId,
-    /// What belongs to one connection besides those above: `Keep-Alive`, `Proxy-Authenticate`,
-    /// `Proxy-Authorization`, `Proxy-Connection`, `Trailer`, `Upgrade`.
-    OneConnection,
-    /// What a client says of its own way here, besides those above: any other `X-Forwarded-` name and
-    /// `X-Real-IP`.
-    OwnWay,
-    /// A name that CGI-style servers merge with one of the A2A headers.
-    LookAlike,
-    /// Any other.
-    Other,
-}
-
-/// The names of up to sixteen letters, by length.
-const NAMES: [&[(u128, Known)]; 17] = {
-    let mut names: [&[(u128, Known)]; 17] = [&[]; 17];
-    names[2] = &[(named(b"te"), Known::Te)];
-    names[4] = &[(named(b"host"), Known::Host), (named(b"date"), Known::Date)];
-    names[6] = &[(named(b"expect"), Known::Expect)];
-    names[7] = &[
-        (named(b"trailer"), Known::OneConnection),
-        (named(b"upgrade"), Known::OneConnection),
-    ];
-    names[8] = &[(named(b"location"), Known::Location)];
-    names[9] = &[
-        (named(b"forwarded"), Known::Forwarded),
-        (named(b"x-real-ip"), Known::OwnWay),
-    ];
-    names[10] = &[
-        (named(b"user-agent"), Known::UserAgent),
-        (named(b"connection"), Known::Connection),
-        (named(b"keep-alive"), Known::OneConnection),
-    ];
-    names[11] = &[
-        (named(b"a2a-version"), Known::A2aVersion),
-        (named(b"a2a_version"), Known::LookAlike),
-    ];
-    names[12] = &[
-        (named(b"content-type"), Known::ContentType),
-        (named(b"x-request-id"), Known::XRequestId),
-    ];
-    names[13] = &[(named(b"authorization"), Known::Authorization)];
-    names[14] = &[
-        (named(b"content-length"), Known::ContentLength),
-        (named(b"a2a-extensions"), Known::A2aExtensions),
-        (named(b"a2a_extensions"), Known::LookAlike),
-    ];
-    names[15] = &[(named(b"x-forwarded-for"), Known::XForwardedFor)];
-    names[16] = &[
-        (named(b"x-forwarded-host"), Known::XForwardedHost),
-        (named(b"content-encoding"), Known::ContentEncoding),
-        (named(b"proxy-connection"), Known::OneConnection),
-    ];
-    names
-};
-
-/// The longer ones.
-const LONG_NAMES: [(&[u8], Known); 4] = [
-    (b"x-forwarded-proto", Known::XForwardedProto),
-    (b"transfer-encoding", Known::TransferEncoding),
-    (b"proxy-authenticate", Known::OneConnection),
-    (b"proxy-authorization", Known::OneConnection),
-];
-
-/// What the names begin with by which a client tells its own way here.
-const OWN_WAY: &[u8] = b"x-forwarded-";
-
-/// A name of ours, of up to sixteen letters, as one word.
-const fn named(name: &[u8]) -> u128 {
-    let mut word = 0;
-    let mut at = name.len();
-    while at > 0 {
-        at -= 1;
-        word = word << 8 | name[at] as u128;
-    }
-    word
-}
-
-impl Known {
-    /// What a name, in whatever case, is.
-    #[must_use]
-    pub fn of(name: &[u8]) -> Self {
-        let mut lower = [0; 16];
-        if let Some(room) = lower.get_mut(..name.len()) {
-            room.copy_from_slice(name);
-            lower.make_ascii_lowercase();
-            return Self::of_word(u128::from_le_bytes(lower), name.len());
-        }
-        let long = LONG_NAMES
-            .iter()
-            .find(|(wanted, _)| name.eq_ignore_ascii_case(wanted));
-        match (long, name.get(..OWN_WAY.len())) {
-            (Some((_, known)), _) => *known,
-            (None, Some(start)) if start.eq_ignore_ascii_case(OWN_WAY) => Self::OwnWay,
-            _ => Self::Other,
-        }
-    }
-
-    /// What a name is that stands in lower case in one word; so many letters.
-    #[inline]
-    pub(super) fn of_word(name: u128, length: usize) -> Self {
-        let likes = NAMES.get(length).copied().unwrap_or_default();
-        for (wanted, known) in likes {
-            if *wanted == name {
-                return *known;
-            }
-        }
-        const START: u128 = u128::MAX >> (128 - 8 * OWN_WAY.len());
-        if name & START == named(OWN_WAY) {
-            return Self::OwnWay;
-        }
-        Self::Other
-    }
-
-    /// A bit of its own.
-    const fn bit(self) -> u32 {
-        1 << self as u32
-    }
-
-    /// Whether the field belongs to one connection and stops at each (RFC 9110 section 7.6.1).
-    #[must_use]
-    pub const fn is_hop_by_hop(self) -> bool {
-        matches!(
-            self,
-            Self::Connection | Self::OneConnection | Self::Te | Self::TransferEncoding
-        )
-    }
 }
 
 /// One field of a message.
@@ -226,7 +76,7 @@ impl Fields {
     }
 
     /// Writes the fields down that travel, in the order they came; neighbours in one piece.
-    pub fn copy(&self, to: &mut Lines, mut travels: impl FnMut(&Field<'_>) -> bool) {
+    pub fn copy<'f>(&'f self, to: &mut Lines, mut travels: impl FnMut(&Field<'f>) -> bool) {
         let mut run = Piece::default();
         for line in &self.lines {
             let field = self.field(line);
@@ -302,7 +152,7 @@ impl Fields {
     pub fn named<'f>(&'f self, name: &'f HeaderName) -> impl Iterator<Item = &'f [u8]> {
         let name = name.as_str().as_bytes();
         let is_wanted = move |line: &&Line| {
-            line.name.len() == name.len() && line.name.of(&self.bytes).eq_ignore_ascii_case(name)
+            line.name.len() == name.len() && is_alike(line.name.of(&self.bytes), name)
         };
         let lines = self.lines.iter().filter(is_wanted);
         lines.map(|line| line.value.of(&self.bytes))
@@ -408,6 +258,30 @@ impl Piece {
     }
 }
 
+/// Whether a name is this one, which is as long and in lower case; eight letters are compared
+/// together.
+fn is_alike(name: &[u8], wanted: &[u8]) -> bool {
+    let (Some(first), Some(last)) = (name.first_chunk::<8>(), name.last_chunk::<8>()) else {
+        return name.eq_ignore_ascii_case(wanted);
+    };
+    let ends_alike = Some(&lower(*first)) == wanted.first_chunk::<8>()
+        && Some(&lower(*last)) == wanted.last_chunk::<8>();
+    ends_alike && (name.len() <= 16 || name.eq_ignore_ascii_case(wanted))
+}
+
+/// The bytes with ASCII letters in lower case.
+const fn lower(bytes: [u8; 8]) -> [u8; 8] {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGHS: u64 = 0x8080_8080_8080_8080;
+    let word = u64::from_le_bytes(bytes);
+    let low = word & !HIGHS;
+    // The top bit where a byte is at least `A`, and where it is beyond `Z`.
+    let from_a = low.wrapping_add(ONES * (0x80 - b'A' as u64));
+    let beyond_z = low.wrapping_add(ONES * (0x80 - b'Z' as u64 - 1));
+    let is_upper = from_a & !beyond_z & !word & HIGHS;
+    (word | is_upper >> 2).to_le_bytes()
+}
+
 /// Without spaces and tabs around it: HTTP/1.1 parsers trim values, HTTP/2 does not.
 fn trim(mut value: &[u8]) -> &[u8] {
     while let [b' ' | b'\t', rest @ ..] | [rest @ .., b' ' | b'\t'] = value {
@@ -430,52 +304,11 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_known_in_any_case_and_nothing_else_is() {
-        for (name, known) in [
-            ("Host", Known::Host),
-            ("A2A-VERSION", Known::A2aVersion),
-            ("a2a_version", Known::LookAlike),
-            ("A2A_Extensions", Known::LookAlike),
-            ("x-a2a-extensions", Known::Other),
-            ("content-length", Known::ContentLength),
-            ("content-lengtH ", Known::Other),
-            ("x-forwarded-for", Known::XForwardedFor),
-            ("X-Forwarded-", Known::OwnWay),
-            ("X-Forwarded-Port", Known::OwnWay),
-            ("x-forwarded-prefix", Known::OwnWay),
-            ("x-forwarder", Known::Other),
-            ("X-Real-IP", Known::OwnWay),
-            ("Proxy-Connection", Known::OneConnection),
-            ("transfer-encoding", Known::TransferEncoding),
-            ("", Known::Other),
-        ] {
-            assert_eq!(Known::of(name.as_bytes()), known, "{name}");
-        }
-    }
-
-    #[test]
-    fn what_stops_at_each_hop() {
-        for name in [
-            "connection",
-            "keep-alive",
-            "proxy-authenticate",
-            "proxy-authorization",
-            "proxy-connection",
-            "te",
-            "trailer",
-            "transfer-encoding",
-            "upgrade",
-        ] {
-            assert!(Known::of(name.as_bytes()).is_hop_by_hop(), "{name}");
-        }
-        for name in [
-            "content-length",
-            "host",
-            "a2a-version",
-            "x-api-key",
-            "expect",
-        ] {
-            assert!(!Known::of(name.as_bytes()).is_hop_by_hop(), "{name}");
+    fn letters_are_lowered_and_nothing_else() {
+        for byte in 0..=u8::MAX {
+            assert_eq!(lower([byte; 8]), [byte.to_ascii_lowercase(); 8], "{byte}");
+            let pair = [byte, b'A', byte, 0xff, byte, b'[', 0, byte];
+            assert_eq!(lower(pair), pair.map(|it| it.to_ascii_lowercase()));
         }
     }
 

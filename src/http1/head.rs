@@ -12,7 +12,8 @@ use http::header::CONTENT_LENGTH;
 use http::{Method, StatusCode, Uri, Version};
 
 use super::body::Length;
-use super::fields::{Fields, Known, Line};
+use super::fields::{Fields, Line};
+use super::known::Known;
 use scan::{Scan, Step, Stop};
 
 /// The most header lines that any limit allows.

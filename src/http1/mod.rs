@@ -8,13 +8,15 @@
 mod body;
 mod fields;
 mod head;
+mod known;
 mod lines;
 mod write;
 
 pub use body::{Decoder, Length, Malformed};
-pub use fields::{Field, Fields, Known};
+pub use fields::{Field, Fields};
 pub use head::{
     BadHead, Framing, Limits, RequestHead, ResponseHead, ends_head, read_request, read_response,
 };
+pub use known::Known;
 pub use lines::{Answer, Lines};
 pub use write::{chunk_end, chunk_start, digits, request_line, status_line};

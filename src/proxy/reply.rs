@@ -67,14 +67,14 @@ pub(super) fn relay(passed: Passed<'_>, mut record: Box<Record>) -> Answer<Body>
         if known == Known::Location
             && let Some(told) = translate(field.value, upstream, &endpoint.path)
         {
-            redirects.push(told);
+            redirects.push((field.name, told));
             return false;
         }
         true
     });
     lines.has_date = has_date;
-    for told in redirects {
-        lines.push(b"location", told.as_bytes());
+    for (name, told) in redirects {
+        lines.push(name, told.as_bytes());
     }
     if let Some(activation) = activation
         && activation.is_activated()

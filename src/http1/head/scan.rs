@@ -8,7 +8,8 @@ use std::ops::Range;
 
 use wide::u8x16;
 
-use crate::http1::fields::{Known, Line};
+use crate::http1::fields::Line;
+use crate::http1::known::Known;
 
 /// Why a head is not read on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -224,6 +225,10 @@ fn name(rest: &[u8]) -> (Known, usize) {
 }
 
 /// So many first bytes of sixteen.
+#[allow(
+    clippy::indexing_slicing,
+    reason = "this is computed when it is compiled"
+)]
 const FIRST: [[u8; 16]; 17] = {
     let mut masks = [[0; 16]; 17];
     let mut length = 0;
