@@ -10,6 +10,8 @@ use std::ops::Range;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
+use super::known::Known;
+use super::lines::Lines;
 use crate::protocol::headers::Supplies;
 
 /// The fields of one message, in the order they came.
@@ -17,11 +19,15 @@ use crate::protocol::headers::Supplies;
 pub struct Fields {
     bytes: Bytes,
     lines: Vec<Line>,
+    /// One bit for each known field that there is.
+    present: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Line {
     known: Known,
+    /// Whether it stands in the bytes as it would be written: one space, CR LF.
+    is_plain: bool,
     name: Piece,
     value: Piece,
 }
@@ -31,125 +37,6 @@ pub(super) struct Line {
 struct Piece {
     start: u32,
     end: u32,
-}
-
-/// The fields that something here asks for by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "each is the field of its name")]
-pub enum Known {
-    A2aExtensions,
-    A2aVersion,
-    Authorization,
-    Connection,
-    ContentEncoding,
-    ContentLength,
-    ContentType,
-    Date,
-    Expect,
-    Forwarded,
-    Host,
-    Location,
-    Te,
-    TransferEncoding,
-    UserAgent,
-    XForwardedFor,
-    XForwardedHost,
-    XForwardedProto,
-    XRequestId,
-    /// What belongs to one connection besides those above: `Keep-Alive`, `Proxy-Authenticate`,
-    /// `Proxy-Authorization`, `Proxy-Connection`, `Trailer`, `Upgrade`.
-    OneConnection,
-    /// What a client says of its own way here, besides those above: any other `X-Forwarded-` name and
-    /// `X-Real-IP`.
-    OwnWay,
-    /// A name that CGI-style servers merge with one of the A2A headers.
-    LookAlike,
-    /// Any other.
-    Other,
-}
-
-/// The names, by length.
-const NAMES: [&[(&[u8], Known)]; 20] = {
-    let mut names: [&[(&[u8], Known)]; 20] = [&[]; 20];
-    names[2] = &[(b"te", Known::Te)];
-    names[4] = &[(b"host", Known::Host), (b"date", Known::Date)];
-    names[6] = &[(b"expect", Known::Expect)];
-    names[7] = &[
-        (b"trailer", Known::OneConnection),
-        (b"upgrade", Known::OneConnection),
-    ];
-    names[8] = &[(b"location", Known::Location)];
-    names[9] = &[
-        (b"forwarded", Known::Forwarded),
-        (b"x-real-ip", Known::OwnWay),
-    ];
-    names[10] = &[
-        (b"user-agent", Known::UserAgent),
-        (b"connection", Known::Connection),
-        (b"keep-alive", Known::OneConnection),
-    ];
-    names[11] = &[
-        (b"a2a-version", Known::A2aVersion),
-        (b"a2a_version", Known::LookAlike),
-    ];
-    names[12] = &[
-        (b"content-type", Known::ContentType),
-        (b"x-request-id", Known::XRequestId),
-    ];
-    names[13] = &[(b"authorization", Known::Authorization)];
-    names[14] = &[
-        (b"content-length", Known::ContentLength),
-        (b"a2a-extensions", Known::A2aExtensions),
-        (b"a2a_extensions", Known::LookAlike),
-    ];
-    names[15] = &[(b"x-forwarded-for", Known::XForwardedFor)];
-    names[16] = &[
-        (b"x-forwarded-host", Known::XForwardedHost),
-        (b"content-encoding", Known::ContentEncoding),
-        (b"proxy-connection", Known::OneConnection),
-    ];
-    names[17] = &[
-        (b"x-forwarded-proto", Known::XForwardedProto),
-        (b"transfer-encoding", Known::TransferEncoding),
-    ];
-    names[18] = &[(b"proxy-authenticate", Known::OneConnection)];
-    names[19] = &[(b"proxy-authorization", Known::OneConnection)];
-    names
-};
-
-/// What the names begin with by which a client tells its own way here.
-const OWN_WAY: &[u8] = b"x-forwarded-";
-
-impl Known {
-    /// What a name, in whatever case, is.
-    #[must_use]
-    pub fn of(name: &[u8]) -> Self {
-        // The last letter tells most strangers from their likes.
-        let last = name.last().map_or(0, u8::to_ascii_lowercase);
-        let likes = NAMES.get(name.len()).copied().unwrap_or_default();
-        for (wanted, known) in likes {
-            if wanted.last() == Some(&last) && is_alike(name, wanted) {
-                return *known;
-            }
-        }
-        match name.split_at_checked(OWN_WAY.len()) {
-            Some((start @ [b'x' | b'X', b'-', b'f' | b'F', ..], _))
-                if start.eq_ignore_ascii_case(OWN_WAY) =>
-            {
-                Self::OwnWay
-            }
-            _ => Self::Other,
-        }
-    }
-
-    /// Whether the field belongs to one connection and stops at each (RFC 9110 section 7.6.1).
-    #[must_use]
-    pub const fn is_hop_by_hop(self) -> bool {
-        matches!(
-            self,
-            Self::Connection | Self::OneConnection | Self::Te | Self::TransferEncoding
-        )
-    }
 }
 
 /// One field of a message.
@@ -166,21 +53,57 @@ pub struct Field<'f> {
 impl Fields {
     /// The fields of a head that was parsed out of these bytes.
     pub(super) fn of(head: Bytes, lines: Vec<Line>) -> Self {
-        Self { bytes: head, lines }
+        let present = lines.iter().fold(0, |all, line| all | line.known.bit());
+        Self {
+            bytes: head,
+            lines,
+            present,
+        }
     }
 
     /// Each field, in the order they came.
     pub fn iter(&self) -> impl Iterator<Item = Field<'_>> {
-        self.lines.iter().map(|line| Field {
+        self.lines.iter().map(|line| self.field(line))
+    }
+
+    #[inline]
+    fn field(&self, line: &Line) -> Field<'_> {
+        Field {
             known: line.known,
             name: line.name.of(&self.bytes),
             value: line.value.of(&self.bytes),
-        })
+        }
+    }
+
+    /// Writes the fields down that travel, in the order they came; neighbours in one piece.
+    pub fn copy<'f>(&'f self, to: &mut Lines, mut travels: impl FnMut(&Field<'f>) -> bool) {
+        let mut run = Piece::default();
+        for line in &self.lines {
+            let field = self.field(line);
+            if !travels(&field) {
+                continue;
+            }
+            if line.is_plain && line.name.start == run.end {
+                run.end = line.end();
+                continue;
+            }
+            to.append(run.of(&self.bytes));
+            if line.is_plain {
+                run = Piece {
+                    start: line.name.start,
+                    end: line.end(),
+                };
+            } else {
+                run = Piece::default();
+                to.push(field.name, field.value);
+            }
+        }
+        to.append(run.of(&self.bytes));
     }
 
     /// The values of the lines of a known field, in the order they came.
     pub fn all(&self, known: Known) -> impl Iterator<Item = &[u8]> {
-        self.lines
+        self.lines_of(known)
             .iter()
             .filter(move |line| line.known == known)
             .map(|line| line.value.of(&self.bytes))
@@ -188,11 +111,17 @@ impl Fields {
 
     /// The same, the last one first.
     pub fn all_from_the_last(&self, known: Known) -> impl Iterator<Item = &[u8]> {
-        self.lines
+        self.lines_of(known)
             .iter()
             .rev()
             .filter(move |line| line.known == known)
             .map(|line| line.value.of(&self.bytes))
+    }
+
+    /// All lines, if one of them is of a known field.
+    #[inline]
+    fn lines_of(&self, known: Known) -> &[Line] {
+        if self.has(known) { &self.lines } else { &[] }
     }
 
     /// The value of the first line of a known field.
@@ -204,7 +133,8 @@ impl Fields {
     /// The same, as bytes that outlive the head.
     #[must_use]
     pub fn keep_first(&self, known: Known) -> Option<Bytes> {
-        let line = self.lines.iter().find(|line| line.known == known)?;
+        let mut lines = self.lines_of(known).iter();
+        let line = lines.find(|line| line.known == known)?;
         Some(
             self.bytes
                 .slice(line.value.start as usize..line.value.end as usize),
@@ -213,8 +143,9 @@ impl Fields {
 
     /// Whether there is a line of a known field.
     #[must_use]
-    pub fn has(&self, known: Known) -> bool {
-        self.lines.iter().any(|line| line.known == known)
+    #[inline]
+    pub const fn has(&self, known: Known) -> bool {
+        self.present & known.bit() != 0
     }
 
     /// The values of the lines of this name, in the order they came.
@@ -255,12 +186,10 @@ impl From<&HeaderMap> for Fields {
                 Known::of(name.as_str().as_bytes()),
                 start..end,
                 end..bytes.len(),
+                false,
             ));
         }
-        Self {
-            bytes: bytes.into(),
-            lines,
-        }
+        Self::of(bytes.into(), lines)
     }
 }
 
@@ -282,21 +211,40 @@ impl Supplies for Fields {
 
 impl Line {
     /// A line by the places of its name and value; both within 4 GiB, as every head is.
-    pub(super) fn new(known: Known, name: Range<usize>, value: Range<usize>) -> Self {
+    #[inline]
+    pub(super) fn new(
+        known: Known,
+        name: Range<usize>,
+        value: Range<usize>,
+        is_plain: bool,
+    ) -> Self {
         Self {
             known,
+            is_plain,
             name: Piece::of_range(name),
             value: Piece::of_range(value),
         }
+    }
+
+    pub(super) const fn known(&self) -> Known {
+        self.known
+    }
+
+    pub(super) const fn value(&self) -> Range<usize> {
+        self.value.start as usize..self.value.end as usize
+    }
+
+    /// Where a plain line ends.
+    const fn end(&self) -> u32 {
+        self.value.end + 2
     }
 }
 
 impl Piece {
     fn of_range(range: Range<usize>) -> Self {
-        let place = |at| u32::try_from(at).unwrap_or(u32::MAX);
         Self {
-            start: place(range.start),
-            end: place(range.end),
+            start: range.start as u32,
+            end: range.end as u32,
         }
     }
 
@@ -356,61 +304,11 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_known_in_any_case_and_nothing_else_is() {
-        for (name, known) in [
-            ("Host", Known::Host),
-            ("A2A-VERSION", Known::A2aVersion),
-            ("a2a_version", Known::LookAlike),
-            ("A2A_Extensions", Known::LookAlike),
-            ("x-a2a-extensions", Known::Other),
-            ("content-length", Known::ContentLength),
-            ("content-lengtH ", Known::Other),
-            ("x-forwarded-for", Known::XForwardedFor),
-            ("X-Forwarded-", Known::OwnWay),
-            ("X-Forwarded-Port", Known::OwnWay),
-            ("x-forwarded-prefix", Known::OwnWay),
-            ("x-forwarder", Known::Other),
-            ("X-Real-IP", Known::OwnWay),
-            ("Proxy-Connection", Known::OneConnection),
-            ("transfer-encoding", Known::TransferEncoding),
-            ("", Known::Other),
-        ] {
-            assert_eq!(Known::of(name.as_bytes()), known, "{name}");
-        }
-    }
-
-    #[test]
     fn letters_are_lowered_and_nothing_else() {
         for byte in 0..=u8::MAX {
             assert_eq!(lower([byte; 8]), [byte.to_ascii_lowercase(); 8], "{byte}");
             let pair = [byte, b'A', byte, 0xff, byte, b'[', 0, byte];
             assert_eq!(lower(pair), pair.map(|it| it.to_ascii_lowercase()));
-        }
-    }
-
-    #[test]
-    fn what_stops_at_each_hop() {
-        for name in [
-            "connection",
-            "keep-alive",
-            "proxy-authenticate",
-            "proxy-authorization",
-            "proxy-connection",
-            "te",
-            "trailer",
-            "transfer-encoding",
-            "upgrade",
-        ] {
-            assert!(Known::of(name.as_bytes()).is_hop_by_hop(), "{name}");
-        }
-        for name in [
-            "content-length",
-            "host",
-            "a2a-version",
-            "x-api-key",
-            "expect",
-        ] {
-            assert!(!Known::of(name.as_bytes()).is_hop_by_hop(), "{name}");
         }
     }
 

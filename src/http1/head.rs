@@ -1,10 +1,10 @@
 //! Decides whether received bytes are a request's or a response's head, and what it says.
 //!
-//! Lines are read by `httparse` without any of its leniencies. How a head frames its body is read
-//! from the lines themselves, all of them: a contradiction is never resolved. Must never take a
-//! byte that is not the head's.
+//! Lines are read by [`scan`]. How a head frames its body is read from the lines themselves, all of
+//! them: a contradiction is never resolved. Must never take a byte that is not the head's.
 
-use std::mem::MaybeUninit;
+mod scan;
+
 use std::ops::Range;
 
 use bytes::{Buf, BytesMut};
@@ -12,13 +12,15 @@ use http::header::CONTENT_LENGTH;
 use http::{Method, StatusCode, Uri, Version};
 
 use super::body::Length;
-use super::fields::{Fields, Known, Line};
+use super::fields::{Fields, Line};
+use super::known::Known;
+use scan::{Scan, Step, Stop};
 
 /// The most header lines that any limit allows.
 const MOST_LINES: usize = 1000;
 
-/// So many lines are read without memory of their own.
-const USUAL_LINES: usize = 256;
+/// So many lines have room from the start.
+const USUAL_LINES: usize = 16;
 
 /// The most options on all `Connection` lines together: each is compared with each line.
 const MOST_OPTIONS: usize = 64;
@@ -169,23 +171,13 @@ pub fn read_request(
     limits: Limits,
 ) -> Result<Option<RequestHead>, BadHead> {
     skip_empty_lines(received);
-    let mut usual = [const { MaybeUninit::uninit() }; USUAL_LINES];
-    let mut many = Vec::new();
-    let lines = storage(&mut usual, &mut many, limits.lines);
-    let mut parsed = httparse::Request::new(&mut []);
-    let parser = httparse::ParserConfig::default();
-    let status = parser.parse_request_with_uninit_headers(&mut parsed, received, lines);
-    let Some(length) = complete(status, received, limits)? else {
+    let mut scan = Scan::new(received);
+    let read = request(&mut scan, limits.lines);
+    let Some((method, target, minor, told)) = complete(read, &scan, received, limits)? else {
         return Ok(None);
     };
-    let (Some(method), Some(target), Some(minor)) = (parsed.method, parsed.path, parsed.version)
-    else {
-        return Err(BadHead::Malformed);
-    };
-    let method = Method::from_bytes(method.as_bytes()).map_err(|_| BadHead::Malformed)?;
-    let base = received.as_ptr() as usize;
-    let target = place(target.as_bytes(), base);
-    let (lines, framing, closes) = fields(parsed.headers, base)?;
+    let method = Method::from_bytes(scan.of(method)).map_err(|_| BadHead::Malformed)?;
+    let (length, has_bare_line_feed) = (scan.at(), scan.has_bare_line_feed);
 
     let head = received.split_to(length).freeze();
     let target = head.slice(target);
@@ -195,11 +187,11 @@ pub fn read_request(
         method,
         uri,
         version: version(minor),
-        keeps_alive: !closes.unwrap_or(minor == 0),
-        has_bare_line_feed: has_bare_line_feed(&head),
+        keeps_alive: !told.closes.unwrap_or(minor == 0),
+        has_bare_line_feed,
         has_fragment,
-        fields: Fields::of(head, lines),
-        framing,
+        fields: Fields::of(head, told.lines),
+        framing: told.framing,
     }))
 }
 
@@ -211,30 +203,51 @@ pub fn read_response(
     received: &mut BytesMut,
     limits: Limits,
 ) -> Result<Option<ResponseHead>, BadHead> {
-    let mut usual = [const { MaybeUninit::uninit() }; USUAL_LINES];
-    let mut many = Vec::new();
-    let lines = storage(&mut usual, &mut many, limits.lines);
-    let mut parsed = httparse::Response::new(&mut []);
-    let parser = httparse::ParserConfig::default();
-    let status = parser.parse_response_with_uninit_headers(&mut parsed, received, lines);
-    let Some(length) = complete(status, received, limits)? else {
+    let mut scan = Scan::new(received);
+    let read = response(&mut scan, limits.lines);
+    let Some((minor, status, told)) = complete(read, &scan, received, limits)? else {
         return Ok(None);
     };
-    let (Some(code), Some(minor)) = (parsed.code, parsed.version) else {
-        return Err(BadHead::Malformed);
-    };
-    let status = StatusCode::from_u16(code).map_err(|_| BadHead::Malformed)?;
-    let base = received.as_ptr() as usize;
-    let (lines, framing, closes) = fields(parsed.headers, base)?;
+    let status = StatusCode::from_bytes(scan.of(status)).map_err(|_| BadHead::Malformed)?;
+    let length = scan.at();
 
     let head = received.split_to(length).freeze();
     Ok(Some(ResponseHead {
         status,
         version: version(minor),
-        keeps_alive: !closes.unwrap_or(minor == 0),
-        fields: Fields::of(head, lines),
-        framing,
+        keeps_alive: !told.closes.unwrap_or(minor == 0),
+        fields: Fields::of(head, told.lines),
+        framing: told.framing,
     }))
+}
+
+/// Method, target, minor version and lines.
+type Request = (Range<usize>, Range<usize>, u8, Told);
+
+fn request(scan: &mut Scan<'_>, most: usize) -> Step<Option<Request>> {
+    let method = scan.method()?;
+    let target = scan.target()?;
+    // A target of any encoding but this one is none.
+    if std::str::from_utf8(scan.of(target.clone())).is_err() {
+        return Err(Stop::Malformed);
+    }
+    let minor = scan.version()?;
+    scan.line_end()?;
+    let told = Told::read(scan, most)?;
+    Ok(told.map(|told| (method, target, minor, told)))
+}
+
+/// Minor version, status and lines.
+type Response = (u8, Range<usize>, Told);
+
+fn response(scan: &mut Scan<'_>, most: usize) -> Step<Option<Response>> {
+    scan.empty_lines()?;
+    let minor = scan.version()?;
+    scan.expect(b' ', Stop::Version)?;
+    let status = scan.status()?;
+    scan.reason()?;
+    let told = Told::read(scan, most)?;
+    Ok(told.map(|told| (minor, status, told)))
 }
 
 /// Whether an empty line came, so that a head may be complete, in bytes of which the first `seen`
@@ -258,41 +271,20 @@ fn skip_empty_lines(received: &mut BytesMut) {
     }
 }
 
-/// Where the parser puts lines: on the stack, unless a limit allows uncommonly many.
-fn storage<'s, 'b>(
-    usual: &'s mut [MaybeUninit<httparse::Header<'b>>],
-    many: &'s mut Vec<MaybeUninit<httparse::Header<'b>>>,
-    limit: usize,
-) -> &'s mut [MaybeUninit<httparse::Header<'b>>] {
-    match usual.get_mut(..limit) {
-        Some(_) => usual.get_mut(..limit).unwrap_or_default(),
-        None => {
-            many.resize_with(limit.min(MOST_LINES), MaybeUninit::uninit);
-            many
-        }
-    }
-}
-
-/// The length of a complete head.
-fn complete(
-    status: httparse::Result<usize>,
+/// What was read of a complete head.
+fn complete<T>(
+    read: Step<Option<T>>,
+    scan: &Scan<'_>,
     received: &[u8],
     limits: Limits,
-) -> Result<Option<usize>, BadHead> {
-    match status {
-        Ok(httparse::Status::Complete(length)) if length <= limits.bytes => Ok(Some(length)),
-        Ok(httparse::Status::Complete(_)) | Err(httparse::Error::TooManyHeaders) => {
-            Err(BadHead::TooLarge)
-        }
-        Ok(httparse::Status::Partial) if received.len() >= limits.bytes => Err(BadHead::TooLarge),
-        Ok(httparse::Status::Partial) => Ok(None),
-        Err(error) => Err(
-            if error == httparse::Error::Version && names_a_version(received) {
-                BadHead::Version
-            } else {
-                BadHead::Malformed
-            },
-        ),
+) -> Result<Option<T>, BadHead> {
+    match read {
+        Ok(Some(read)) if scan.at() <= limits.bytes => Ok(Some(read)),
+        Ok(_) => Err(BadHead::TooLarge),
+        Err(Stop::Short) if received.len() >= limits.bytes => Err(BadHead::TooLarge),
+        Err(Stop::Short) => Ok(None),
+        Err(Stop::Version) if names_a_version(received) => Err(BadHead::Version),
+        Err(Stop::Version | Stop::Malformed) => Err(BadHead::Malformed),
     }
 }
 
@@ -304,46 +296,54 @@ fn names_a_version(received: &[u8]) -> bool {
     last.is_some_and(|word| word.starts_with(b"HTTP/")) && words.next().is_none()
 }
 
-/// The fields of a head that `httparse` read, and what they say of the body. `base` is where the
-/// head begins.
-fn fields(
-    parsed: &[httparse::Header<'_>],
-    base: usize,
-) -> Result<(Vec<Line>, Framing, Option<bool>), BadHead> {
-    let mut options = 0;
-    let mut lines = Vec::with_capacity(parsed.len());
-    let mut framing = Framing::default();
-    let mut closes = None;
-    for line in parsed {
-        let known = Known::of(line.name.as_bytes());
-        if known == Known::ContentLength {
-            framing.lengths = framing.lengths.saturating_add(1);
-            framing.exact = exact(line.value);
-        } else if known == Known::TransferEncoding {
-            framing.encodings = framing.encodings.saturating_add(1);
-            framing.is_chunked = line.value.eq_ignore_ascii_case(b"chunked");
-        } else if known == Known::Connection {
-            options += memchr::memchr_iter(b',', line.value).count() + 1;
-            closes = said_of_connection(line.value, closes);
-        }
-        let name = place(line.name.as_bytes(), base);
-        // An empty value may stand anywhere.
-        let value = match line.value {
-            [] => 0..0,
-            value => place(value, base),
-        };
-        lines.push(Line::new(known, name, value));
-    }
-    if options > MOST_OPTIONS {
-        return Err(BadHead::TooLarge);
-    }
-    Ok((lines, framing, closes))
+/// The lines of a head, and what they say together.
+struct Told {
+    lines: Vec<Line>,
+    framing: Framing,
+    /// Whether the connection ends after the message, where they say.
+    closes: Option<bool>,
+    /// How many options stand on `Connection` lines.
+    options: usize,
 }
 
-/// Where bytes of a head stand in it.
-fn place(bytes: &[u8], base: usize) -> Range<usize> {
-    let start = (bytes.as_ptr() as usize).saturating_sub(base);
-    start..start + bytes.len()
+impl Told {
+    /// Reads lines to the end of the head; `None`: there is more than may be.
+    fn read(scan: &mut Scan<'_>, most: usize) -> Step<Option<Self>> {
+        let mut told = Self {
+            lines: Vec::with_capacity(USUAL_LINES),
+            framing: Framing::default(),
+            closes: None,
+            options: 0,
+        };
+        let most = most.min(MOST_LINES);
+        while let Some(line) = scan.line()? {
+            if told.lines.len() == most {
+                return Ok(None);
+            }
+            let known = line.known();
+            if let Known::Connection | Known::ContentLength | Known::TransferEncoding = known {
+                told.note(known, scan.of(line.value()));
+            }
+            told.lines.push(line);
+        }
+        Ok((told.options <= MOST_OPTIONS).then_some(told))
+    }
+
+    /// Notes a line that frames the message or the connection.
+    #[inline(never)]
+    fn note(&mut self, known: Known, value: &[u8]) {
+        let framing = &mut self.framing;
+        if known == Known::ContentLength {
+            framing.lengths = framing.lengths.saturating_add(1);
+            framing.exact = exact(value);
+        } else if known == Known::TransferEncoding {
+            framing.encodings = framing.encodings.saturating_add(1);
+            framing.is_chunked = value.eq_ignore_ascii_case(b"chunked");
+        } else {
+            self.options += memchr::memchr_iter(b',', value).count() + 1;
+            self.closes = said_of_connection(value, self.closes);
+        }
+    }
 }
 
 /// Whether a `Connection` line says to close (RFC 9112 section 9.3), given what others said: closing
@@ -377,13 +377,6 @@ fn exact(digits: &[u8]) -> Option<u64> {
     digits.iter().try_fold(0_u64, |number, byte| {
         let digit = char::from(*byte).to_digit(10)?;
         number.checked_mul(10)?.checked_add(u64::from(digit))
-    })
-}
-
-fn has_bare_line_feed(head: &[u8]) -> bool {
-    memchr::memchr_iter(b'\n', head).any(|at| {
-        let before = at.checked_sub(1).and_then(|at| head.get(at));
-        before != Some(&b'\r')
     })
 }
 

@@ -46,7 +46,13 @@ impl Lines {
         }
     }
 
-    /// Adds a line.
+    /// Adds lines that are written already, ends and all.
+    pub(super) fn append(&mut self, lines: &[u8]) {
+        self.text.extend_from_slice(lines);
+    }
+
+    /// Adds a line. Its name is mostly known here, and written as one with the colon.
+    #[inline(always)]
     pub fn push(&mut self, name: &[u8], value: &[u8]) {
         let text = &mut self.text;
         text.reserve(name.len() + value.len() + 4);

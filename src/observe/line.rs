@@ -221,6 +221,7 @@ impl Line<'_> {
 
 /// A configured name, a constant or a token: the configuration and the HTTP parser let nothing into
 /// them that JSON would have to escape.
+#[inline(always)]
 fn word(line: &mut Object<'_>, key: &'static str, value: Option<&str>) {
     if let Some(value) = value {
         line.word(key, value);
@@ -231,6 +232,7 @@ fn text(line: &mut Object<'_>, key: &'static str, value: Option<&str>, most: usi
     bytes(line, key, value.map(str::as_bytes), most);
 }
 
+#[inline(always)]
 fn bytes(line: &mut Object<'_>, key: &'static str, value: Option<&[u8]>, most: usize) {
     if let Some(value) = value {
         line.text(key, value, most);
@@ -243,7 +245,7 @@ fn without_query(path: &str) -> &str {
 
 /// A `Host` with user and password is refused, and what stands before its `@` is told to nobody.
 fn without_user(host: &[u8]) -> &[u8] {
-    let user = memchr::memrchr(b'@', host);
+    let user = host.iter().rposition(|byte| *byte == b'@');
     user.map_or(host, |at| host.get(at + 1..).unwrap_or_default())
 }
 

@@ -149,10 +149,17 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn scalar(&mut self, first: u8) -> Scan<()> {
+        if first == b'"' {
+            return self.string().map(|_| ());
+        }
+        self.bare(first)
+    }
+
+    #[inline(never)]
+    fn bare(&mut self, first: u8) -> Scan<()> {
         match first {
-            b'"' => self.string().map(|_| ()),
             b't' => self.literal(b"true"),
             b'f' => self.literal(b"false"),
             b'n' => self.literal(b"null"),
@@ -210,6 +217,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
+    #[inline(always)]
     fn name(&mut self) -> Scan<()> {
         if self.peek()? != b'"' {
             return Err(Malformed);
@@ -264,7 +272,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Reads the string that starts here, quotes included. Whether it has an escape.
-    #[inline]
+    #[inline(always)]
     fn string(&mut self) -> Scan<bool> {
         self.at = plain_until(self.bytes, self.at + 1);
         if self.here() == Some(b'"') {

@@ -96,11 +96,9 @@ pub(super) fn lines(
         let host = asked.filter(|_| upstream.preserve_host);
         lines.push(b"host", host.unwrap_or(upstream.authority.as_bytes()));
     }
-    for field in head.fields.iter() {
-        if caller.sends(&field) && !is_operators(field.name) {
-            lines.push(field.name, field.value);
-        }
-    }
+    head.fields.copy(&mut lines, |field| {
+        caller.sends(field) && !is_operators(field.name)
+    });
     let mut ours = |name: &[u8], value: &[u8]| {
         if !is_operators(name) {
             lines.push(name, value);

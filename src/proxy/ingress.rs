@@ -402,6 +402,9 @@ fn speaks_json(fields: &Fields) -> Result<(), Media> {
 /// `application/json` with any parameters, but no charset other than UTF-8: the body would mean
 /// something else to a server that honours it (RFC 8259 section 8.1).
 fn is_json(line: &[u8]) -> bool {
+    if line == b"application/json" {
+        return true;
+    }
     let mut parts = line.split(|byte| *byte == b';');
     let type_ = parts.next().unwrap_or_default().trim_ascii();
     type_.eq_ignore_ascii_case(b"application/json")

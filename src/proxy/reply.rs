@@ -51,23 +51,30 @@ pub(super) fn relay(passed: Passed<'_>, mut record: Box<Record>) -> Answer<Body>
     let is_listing = fields.has(Known::Connection);
     let is_framed = !record.asks_head() && status != StatusCode::NOT_MODIFIED;
     let mut lines = Lines::new();
-    for field in fields.iter() {
+    let mut has_date = false;
+    let mut redirects = Vec::new();
+    fields.copy(&mut lines, |field| {
         let known = field.known;
-        let stays_there = known.is_hop_by_hop() || (is_listing && hop::lists(&fields, &field));
+        let stays_there = known.is_hop_by_hop() || (is_listing && hop::lists(&fields, field));
         let is_made_anew = known == Known::XRequestId
             // Where there is a body to count.
             || (known == Known::ContentLength && is_framed)
             || announced.as_ref().is_some_and(|it| it.replaces(field.name));
         if stays_there || is_made_anew {
-            continue;
+            return false;
         }
-        lines.has_date |= known == Known::Date;
-        let told = match known == Known::Location {
-            true => translate(field.value, upstream, &endpoint.path),
-            false => None,
-        };
-        let told = told.as_ref().map(String::as_bytes);
-        lines.push(field.name, told.unwrap_or(field.value));
+        has_date |= known == Known::Date;
+        if known == Known::Location
+            && let Some(told) = translate(field.value, upstream, &endpoint.path)
+        {
+            redirects.push((field.name, told));
+            return false;
+        }
+        true
+    });
+    lines.has_date = has_date;
+    for (name, told) in redirects {
+        lines.push(name, told.as_bytes());
     }
     if let Some(activation) = activation
         && activation.is_activated()

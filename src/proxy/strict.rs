@@ -158,13 +158,16 @@ fn host(head: &RequestHead) -> Result<Option<Cow<'_, str>>, Unfit> {
 /// A `Host` value that is a valid authority without user info.
 pub(super) fn authority(line: &[u8]) -> Option<&str> {
     let (host, port) = split_port(line);
-    let is_port = port.is_none_or(|port| {
-        let text = std::str::from_utf8(port).unwrap_or_default();
-        port.iter().all(u8::is_ascii_digit) && (port.is_empty() || text.parse::<u16>().is_ok())
-    });
+    let is_port = port
+        .unwrap_or_default()
+        .iter()
+        .try_fold(0_u32, |port, byte| {
+            let digit = char::from(*byte).to_digit(10)?;
+            Some(port * 10 + digit).filter(|port| *port <= u16::MAX.into())
+        });
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
     let is_host = host.iter().all(plain) || is_literal(host);
-    (is_port && is_host).then(|| std::str::from_utf8(line).ok())?
+    (is_port.is_some() && is_host).then(|| std::str::from_utf8(line).ok())?
 }
 
 /// Whether a host is an IPv6 address in brackets.
@@ -176,7 +179,7 @@ fn is_literal(host: &[u8]) -> bool {
 
 /// The host of an authority, and its port where there is a colon for one.
 fn split_port(authority: &[u8]) -> (&[u8], Option<&[u8]>) {
-    let colon = memchr::memrchr(b':', authority);
+    let colon = authority.iter().rposition(|byte| *byte == b':');
     match colon.and_then(|at| authority.split_at_checked(at)) {
         Some((host, port)) if !port.ends_with(b"]") => (host, port.get(1..)),
         _ => (authority, None),
