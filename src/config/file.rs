@@ -3,6 +3,8 @@
 //! Must never hold a rule that looks at two keys: those are in `check`. A new key is added here, in
 //! `settings`, in `config/forecourt.toml` and in `docs/configuration.md`; tests compare them.
 
+mod store;
+
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -15,12 +17,14 @@ use crate::config::read::{At, Field, List};
 use crate::config::report::Span;
 use crate::config::settings::{
     Authenticate, CertificateName, ClientHeader, Identify, KeySha256, Level, LogFormat,
-    RateLimitHeaders, Secret,
+    OnStoreError, RateLimitHeaders, Secret,
 };
 use crate::config::table::{Named, Table, Tables};
 use crate::config::web::{Host, Path, ServerName, UpstreamUrl};
 use crate::config::word::{Demand, Filled, Integer, Name};
 use crate::protocol::{Absence, Dialect, ExtensionUri, HttpStatus, Step, Version};
+
+pub(crate) use store::Store;
 
 /// A number of things of which there must be one.
 pub(crate) type AtLeastOne = Integer<1, { u32::MAX as u64 }>;
@@ -41,6 +45,7 @@ pub(crate) struct File {
     pub(crate) key_header: Field<KeyHeader>,
     pub(crate) callers: Tables<Caller>,
     pub(crate) quotas: Tables<Quota>,
+    pub(crate) stores: Tables<Store>,
     pub(crate) plans: Tables<Plan>,
     pub(crate) upstreams: Tables<Upstream>,
     pub(crate) endpoints: Tables<Endpoint>,
@@ -109,6 +114,8 @@ pub(crate) struct Quota {
     pub(crate) skills: Field<List<Filled>>,
     pub(crate) methods: Field<List<Filled>>,
     pub(crate) cost: Pairs<AtLeastOne>,
+    pub(crate) store: Field<Name>,
+    pub(crate) on_store_error: Field<OnStoreError>,
 }
 
 /// How much a quota lets through: what stands in a quota, and what a plan puts in its place.
@@ -204,6 +211,7 @@ impl File {
             key_header,
             callers: root.named("caller", "[caller.NAME]", caller),
             quotas: root.named("quota", "[quota.NAME]", quota),
+            stores: root.named("store", "[store.NAME]", store::store),
             plans: root.named("plan", "[plan.NAME]", plan),
             upstreams: root.named("upstream", "[upstream.NAME]", upstream),
             endpoints: root.named("endpoint", "[endpoint.NAME]", endpoint),
@@ -313,6 +321,8 @@ fn quota(mut table: Table<'_>) -> Quota {
         skills: table.list("skills"),
         methods: table.list("methods"),
         cost: table.pairs("cost", "`cost`"),
+        store: table.field("store"),
+        on_store_error: table.field("on_store_error"),
     };
     table.finish();
     quota

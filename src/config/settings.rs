@@ -9,6 +9,7 @@ mod front;
 mod listener;
 mod log;
 mod quota;
+mod store;
 mod upstream;
 
 use std::fmt;
@@ -28,6 +29,7 @@ pub use front::{ClientHeader, Front};
 pub use listener::{Clients, Listener, Tls};
 pub use log::{AccessLog, Level, Log, LogFormat};
 pub use quota::{Allowance, Plan, Quota};
+pub use store::{Kept, OnStoreError, Store, StoreTopology};
 pub use upstream::{Upstream, UpstreamTls};
 
 /// A whole configuration.
@@ -52,6 +54,8 @@ pub struct Settings {
     pub known: Vec<Caller>,
     /// `[quota.NAME]`, in the order of the file.
     pub quotas: Vec<Quota>,
+    /// `[store.NAME]`, in the order of the file.
+    pub stores: Vec<Store>,
     /// `[plan.NAME]`, in the order of the file.
     pub plans: Vec<Plan>,
     /// `[upstream.NAME]`, in the order of the file.
@@ -92,6 +96,7 @@ impl Settings {
             callers,
             known,
             quotas,
+            stores,
             plans,
             upstreams,
             endpoints,
@@ -106,6 +111,7 @@ impl Settings {
             && *callers == next.callers
             && *known == next.known
             && *quotas == next.quotas
+            && *stores == next.stores
             && *plans == next.plans
             && *upstreams == next.upstreams
             && *endpoints == next.endpoints
