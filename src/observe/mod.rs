@@ -19,5 +19,6 @@ pub use histogram::Histogram;
 pub use line::Line;
 pub use metrics::{
     CredentialMeters, CredentialResult, EndpointMeters, Exposition, HandshakeFailure,
-    HandshakeMeters, LOCAL, ListenerMeters, Metrics, NAMES, Presence, QuotaMeters, UpstreamMeters,
+    HandshakeMeters, LOCAL, ListenerMeters, Metrics, NAMES, Presence, QuotaMeters, StoreMeters,
+    StoredQuotaMeters, UpstreamMeters,
 };

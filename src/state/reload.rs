@@ -14,6 +14,7 @@ use parking_lot::Mutex;
 
 use super::live::Live;
 use super::snapshot::{Shared, Snapshot, compile};
+use super::stores;
 use super::tls::{self, Change, Files, Keyring};
 use crate::config::{self, Authenticate, Format, Problems, Settings};
 use crate::observe::{Timestamp, WallClock};
@@ -300,7 +301,10 @@ impl Reloader {
             Some(previous),
         );
         self.forget(&previous.settings, &next.settings);
+        let kept = next.stores.clone();
         self.live.replace(next);
+        // Idle workers still look at the old snapshot, perhaps for long.
+        stores::close_others(&previous.stores, &kept);
         let now = self.wall.now();
         self.told.lock().loaded = now;
         self.shared.metrics.config_applied(generation, now);
@@ -323,6 +327,9 @@ impl Reloader {
         }
         for gone in missing(&before.upstreams, &after.upstreams, |it| &it.name) {
             metrics.forget_upstream(gone);
+        }
+        for gone in missing(&before.stores, &after.stores, |it| &it.name) {
+            stores::forget(gone, &self.shared);
         }
     }
 }
