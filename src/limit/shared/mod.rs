@@ -1,7 +1,7 @@
 //! Decides on quotas that several processes count together, in a store that they share (Redis, Valkey).
 //!
 //! [`Group`] is all quotas of one endpoint that one store keeps: they are asked together, and admit
-//! together or charge nothing. What is known here already ([`memory`]: leases and refusals that still
+//! together or charge nothing. What is known here already (`memory`: leases and refusals that still
 //! hold) is not asked again. While the store answers, a limit is never exceeded: whatever is handed out
 //! was charged in the store before. When it does not answer, each quota says what holds instead.
 //!

@@ -1,7 +1,7 @@
 //! Decides one call on all quotas that one store keeps: by what is known here, else by asking.
 //!
 //! A call that is refused, fails or is given up half-way leaves nothing behind: what it took of leases
-//! is put back, and whoever waits for its question goes on ([`Round`] sees to it when it is dropped).
+//! is put back, and whoever waits for its question goes on (`Round` sees to it when it is dropped).
 
 use std::sync::Arc;
 use std::time::Duration;
