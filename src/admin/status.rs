@@ -15,7 +15,7 @@ use serde::Serialize;
 use super::Office;
 use super::answer::{Answer, json};
 use crate::config::{self, Problems, Settings};
-use crate::observe::rfc3339;
+use crate::observe::{QuotaMeters, rfc3339};
 use crate::state::reload::Reloaded;
 use crate::state::tls::Shown;
 use crate::state::{Attempt, Endpoint, Rejected, Snapshot};
@@ -281,14 +281,13 @@ fn quotas(snapshot: &Snapshot) -> Vec<Quota<'_>> {
     let settings = &snapshot.settings;
     let mut decided = BTreeMap::new();
     for (configured, compiled) in both(&settings.endpoints, &snapshot.endpoints) {
-        for (at, meters) in configured.quotas.iter().zip(&compiled.quota_meters) {
-            decided.insert(*at, meters);
-        }
+        let meters = compiled.quota_meters.iter().map(QuotaMeters::total);
+        decided.extend(configured.quotas.iter().copied().zip(meters));
     }
     let quotas = settings.quotas.iter().enumerate();
     quotas
         .map(|(at, quota)| {
-            let meters = decided.get(&at);
+            let (admitted, refused) = decided.get(&at).copied().unwrap_or_default();
             Quota {
                 name: &quota.name,
                 per: quota.per.iter().map(config::Dimension::name).collect(),
@@ -296,8 +295,8 @@ fn quotas(snapshot: &Snapshot) -> Vec<Quota<'_>> {
                 burst: quota.allowance.burst().map(NonZeroU32::get),
                 concurrent: quota.allowance.concurrent().map(NonZeroU32::get),
                 shared: quota.shared,
-                admitted: meters.map_or(0, |meters| meters.admitted.get()),
-                refused: meters.map_or(0, |meters| meters.refused.get()),
+                admitted,
+                refused,
             }
         })
         .collect()

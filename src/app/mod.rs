@@ -20,6 +20,7 @@ use std::thread::{self, JoinHandle};
 use crate::admin::Process;
 use crate::config::{self, Problems, Settings};
 use crate::limit::Limiter;
+use crate::limit::shared::Thread;
 use crate::listen::{Drain, Stage};
 use crate::observe::{AccessLog, Destination, Metrics, log};
 use crate::proxy::Budget;
@@ -122,6 +123,8 @@ impl Gateway {
         let shared = Arc::new(Shared {
             limiter: Limiter::new(Arc::clone(&options.clock), settings.limits.limiter_keys),
             metrics,
+            clock: Arc::clone(&options.clock),
+            stores: Thread::default(),
         });
 
         let workers = worker_count(&settings);

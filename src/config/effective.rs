@@ -8,6 +8,7 @@
 //! came from a release, from the operator's own contract or from an override.
 
 mod issuer;
+mod store;
 
 use std::path::Path;
 
@@ -57,7 +58,11 @@ fn whole(settings: &Settings) -> Json {
             let issuers = &settings.issuers;
             (!issuers.is_empty()).then(|| tables(issuers, |it| issuer::issuer(it, settings)))
         }),
-        ("quota", some(tables(&settings.quotas, quota))),
+        (
+            "quota",
+            some(tables(&settings.quotas, |it| quota(it, settings))),
+        ),
+        ("store", some(tables(&settings.stores, store::store))),
         (
             "plan",
             some(tables(&settings.plans, |it| plan(it, settings))),
@@ -178,12 +183,13 @@ fn caller<'s>(caller: &'s Caller, settings: &'s Settings) -> (&'s str, Json) {
     (&caller.name, shown)
 }
 
-fn quota(quota: &Quota) -> (&str, Json) {
+fn quota<'s>(quota: &'s Quota, settings: &'s Settings) -> (&'s str, Json) {
     let per: Vec<_> = quota.per.iter().map(Dimension::name).collect();
     let per = match per.as_slice() {
         [one] => (*one).into(),
         several => Json::list(several.iter().copied()),
     };
+    let kept = quota.kept.as_ref();
     let shown = [
         ("per", Some(per)),
         ("shared", some(quota.shared)),
@@ -193,6 +199,14 @@ fn quota(quota: &Quota) -> (&str, Json) {
             let cost = tables(&quota.cost, |(name, cost)| (&**name, cost.get().into()));
             (!quota.cost.is_empty()).then_some(cost)
         }),
+        (
+            "store",
+            kept.and_then(|it| some(&*settings.stores.get(it.store)?.name)),
+        ),
+        (
+            "on_store_error",
+            kept.and_then(|it| some(it.on_error.name())),
+        ),
     ];
     (
         &quota.name,

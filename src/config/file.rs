@@ -4,14 +4,15 @@
 //! `settings`, in `config/forecourt.toml` and in `docs/configuration.md`; tests compare them.
 
 mod issuer;
+mod quota;
+mod store;
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use ipnet::IpNet;
 
-use crate::config::amount::{NonZeroDuration, Rate, Size};
-use crate::config::per::Dimension;
+use crate::config::amount::{NonZeroDuration, Size};
 use crate::config::proof::KeyHeader;
 use crate::config::read::{At, Field, List};
 use crate::config::report::Span;
@@ -25,6 +26,8 @@ use crate::config::word::{Demand, Filled, Integer, Name};
 use crate::protocol::{Absence, Dialect, ExtensionUri, HttpStatus, Step, Version};
 
 pub(crate) use issuer::Issuer;
+pub(crate) use quota::{Allowance, Plan, Quota};
+pub(crate) use store::Store;
 
 /// A number of things of which there must be one.
 pub(crate) type AtLeastOne = Integer<1, { u32::MAX as u64 }>;
@@ -46,6 +49,7 @@ pub(crate) struct File {
     pub(crate) callers: Tables<Caller>,
     pub(crate) issuers: Tables<Issuer>,
     pub(crate) quotas: Tables<Quota>,
+    pub(crate) stores: Tables<Store>,
     pub(crate) plans: Tables<Plan>,
     pub(crate) upstreams: Tables<Upstream>,
     pub(crate) endpoints: Tables<Endpoint>,
@@ -105,26 +109,6 @@ pub(crate) struct Caller {
     pub(crate) certificate: Field<List<CertificateName>>,
     pub(crate) plan: Field<Name>,
     pub(crate) endpoints: Field<List<Name>>,
-}
-
-pub(crate) struct Quota {
-    pub(crate) per: Field<List<Dimension>>,
-    pub(crate) allowance: Allowance,
-    pub(crate) shared: Field<bool>,
-    pub(crate) skills: Field<List<Filled>>,
-    pub(crate) methods: Field<List<Filled>>,
-    pub(crate) cost: Pairs<AtLeastOne>,
-}
-
-/// How much a quota lets through: what stands in a quota, and what a plan puts in its place.
-pub(crate) struct Allowance {
-    pub(crate) rate: Field<Rate>,
-    pub(crate) burst: Field<AtLeastOne>,
-    pub(crate) concurrent: Field<AtLeastOne>,
-}
-
-pub(crate) struct Plan {
-    pub(crate) quotas: Tables<Allowance>,
 }
 
 pub(crate) struct Upstream {
@@ -209,8 +193,9 @@ impl File {
             key_header,
             callers: root.named("caller", "[caller.NAME]", caller),
             issuers: root.named("issuer", "[issuer.NAME]", Issuer::take),
-            quotas: root.named("quota", "[quota.NAME]", quota),
-            plans: root.named("plan", "[plan.NAME]", plan),
+            quotas: root.named("quota", "[quota.NAME]", quota::quota),
+            stores: root.named("store", "[store.NAME]", store::store),
+            plans: root.named("plan", "[plan.NAME]", quota::plan),
             upstreams: root.named("upstream", "[upstream.NAME]", upstream),
             endpoints: root.named("endpoint", "[endpoint.NAME]", endpoint),
             contracts: root.named("contract", "[contract.NAME]", contract),
@@ -305,43 +290,6 @@ fn caller(mut table: Table<'_>) -> Caller {
     };
     table.finish();
     caller
-}
-
-fn quota(mut table: Table<'_>) -> Quota {
-    let per = table.one_or_list("per");
-    let per = table.unless_misspelt(per, "per", &[]);
-    let mut allowance = allowance(&mut table);
-    allowance.rate = table.unless_misspelt(allowance.rate, "rate", &["concurrent"]);
-    let quota = Quota {
-        per,
-        allowance,
-        shared: table.field("shared"),
-        skills: table.list("skills"),
-        methods: table.list("methods"),
-        cost: table.pairs("cost", "`cost`"),
-    };
-    table.finish();
-    quota
-}
-
-fn allowance(table: &mut Table<'_>) -> Allowance {
-    Allowance {
-        rate: table.field("rate"),
-        burst: table.field("burst"),
-        concurrent: table.field("concurrent"),
-    }
-}
-
-fn plan(mut table: Table<'_>) -> Plan {
-    let plan = Plan {
-        quotas: table.named("quotas", "`quotas`", |mut table| {
-            let read = allowance(&mut table);
-            table.finish();
-            read
-        }),
-    };
-    table.finish();
-    plan
 }
 
 fn upstream(mut table: Table<'_>) -> Upstream {

@@ -23,6 +23,7 @@ mod read;
 mod report;
 mod schema;
 mod settings;
+mod store;
 mod suggest;
 mod table;
 #[cfg(test)]
@@ -39,10 +40,12 @@ pub use read::name_flaw;
 pub use schema::schema;
 pub use settings::{
     AccessLog, Admin, Algorithm, Allowance, Authenticate, Caller, Callers, CertificateName,
-    ClientHeader, Clients, Endpoint, Front, Identify, Issuer, Jwks, KeySha256, Level, Limits,
-    Listener, Log, LogFormat, NamedFile, PairFiles, Pin, Place, Plan, Quota, RateLimitHeaders,
-    Runtime, Secret, Settings, Shutdown, Tls, Upstream, UpstreamTls,
+    ClientHeader, Clients, Endpoint, Front, Identify, Issuer, Jwks, Kept, KeySha256, Level, Limits,
+    Listener, Log, LogFormat, NamedFile, OnStoreError, PairFiles, Pin, Place, Plan, Quota,
+    RateLimitHeaders, Runtime, Secret, Settings, Shutdown, Store, StoreTopology, Tls, Upstream,
+    UpstreamTls,
 };
+pub use store::{Node, StoreUrl};
 pub use web::{Host, KeysUrl, UpstreamUrl};
 
 use report::{Finding, Report};

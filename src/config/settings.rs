@@ -10,6 +10,7 @@ mod issuer;
 mod listener;
 mod log;
 mod quota;
+mod store;
 mod upstream;
 
 use std::fmt;
@@ -30,6 +31,7 @@ pub use issuer::{Algorithm, Issuer, Jwks};
 pub use listener::{Clients, Listener, Tls};
 pub use log::{AccessLog, Level, Log, LogFormat};
 pub use quota::{Allowance, Plan, Quota};
+pub use store::{Kept, OnStoreError, Store, StoreTopology};
 pub use upstream::{Upstream, UpstreamTls};
 
 /// A whole configuration.
@@ -56,6 +58,8 @@ pub struct Settings {
     pub issuers: Vec<Issuer>,
     /// `[quota.NAME]`, in the order of the file.
     pub quotas: Vec<Quota>,
+    /// `[store.NAME]`, in the order of the file.
+    pub stores: Vec<Store>,
     /// `[plan.NAME]`, in the order of the file.
     pub plans: Vec<Plan>,
     /// `[upstream.NAME]`, in the order of the file.
@@ -97,6 +101,7 @@ impl Settings {
             known,
             issuers,
             quotas,
+            stores,
             plans,
             upstreams,
             endpoints,
@@ -112,6 +117,7 @@ impl Settings {
             && *known == next.known
             && *issuers == next.issuers
             && *quotas == next.quotas
+            && *stores == next.stores
             && *plans == next.plans
             && *upstreams == next.upstreams
             && *endpoints == next.endpoints

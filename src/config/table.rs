@@ -339,7 +339,9 @@ impl<'t> Table<'t> {
                 continue;
             }
             let is_table = matches!(entry.node.value, Value::Table(_) | Value::List(_));
-            if is_table || ["[upstream.NAME]", "[caller.NAME]"].contains(&self.section) {
+            if is_table
+                || ["[upstream.NAME]", "[caller.NAME]", "[store.NAME]"].contains(&self.section)
+            {
                 // It may be a misspelt `headers`, or a key where its digest belongs.
                 mask_secrets(&entry.node, true, self.report);
             }

@@ -293,7 +293,7 @@ impl FromText for UpstreamUrl {
 }
 
 /// Host (IPv6 without brackets, lower case) and port of an authority without user information.
-fn host_and_port(authority: &str, default: u16) -> Result<(String, u16), Wrong> {
+pub(crate) fn host_and_port(authority: &str, default: u16) -> Result<(String, u16), Wrong> {
     let (host, port) = match authority.strip_prefix('[').map(|rest| rest.split_once(']')) {
         Some(None) => return Err(Wrong::because("has an opening bracket only")),
         Some(Some((host, after))) => {

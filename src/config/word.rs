@@ -9,7 +9,8 @@ use crate::config::per::Dimension;
 use crate::config::read::{FromNode, FromText, Wrong};
 use crate::config::schema::Shape;
 use crate::config::settings::{
-    Algorithm, Authenticate, ClientHeader, Identify, Level, LogFormat, RateLimitHeaders, Secret,
+    Algorithm, Authenticate, ClientHeader, Identify, Level, LogFormat, OnStoreError,
+    RateLimitHeaders, Secret,
 };
 use crate::config::suggest;
 use crate::protocol::{Absence, Dialect, ExtensionUri, HttpStatus, Step, Version};
@@ -233,6 +234,12 @@ choice!(
     "\"draft\", \"x-ratelimit\" or \"off\"",
     RateLimitHeaders::ALL,
     RateLimitHeaders::name
+);
+choice!(
+    OnStoreError,
+    "\"local\", \"allow\" or \"deny\"",
+    OnStoreError::ALL,
+    OnStoreError::name
 );
 choice!(
     ClientHeader,

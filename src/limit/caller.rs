@@ -14,6 +14,7 @@ use std::sync::Arc;
 use http::HeaderName;
 
 use super::fingerprint::{Domain, Fingerprint};
+use super::shared::{Digest, Meaning};
 use crate::http1::Fields;
 
 /// Where a caller's name may be found.
@@ -106,6 +107,20 @@ impl Caller {
         self.fingerprint
     }
 
+    /// What names the caller in every process: for a store that several share. `fields` are those it
+    /// was identified by.
+    pub(super) fn digest(&self, fields: &Fields) -> Digest {
+        match &self.known {
+            Known::Proven(name) => Digest::of(Meaning::Proven, [name.as_bytes()]),
+            Known::Header(name) => {
+                let value = fields.named(name).next().unwrap_or_default();
+                Digest::of(Meaning::Header, [name.as_str().as_bytes(), value])
+            }
+            Known::Address(address) => network_digest(Meaning::Caller, *address),
+            Known::No => Digest::of(Meaning::Nobody, []),
+        }
+    }
+
     /// The place of their plan in the configuration. Whoever is not proven has none.
     #[must_use]
     pub const fn plan(&self) -> Option<usize> {
@@ -156,6 +171,18 @@ pub(super) fn by_address(domain: Domain, address: IpAddr) -> Fingerprint {
     match network(address) {
         IpAddr::V4(address) => Fingerprint::of(domain, [address.octets().as_slice()]),
         IpAddr::V6(prefix) => Fingerprint::of(domain, [prefix.octets().as_slice()]),
+    }
+}
+
+/// What names an address's network in every process.
+pub(super) fn address_digest(address: IpAddr) -> Digest {
+    network_digest(Meaning::Address, address)
+}
+
+fn network_digest(meaning: Meaning, address: IpAddr) -> Digest {
+    match network(address) {
+        IpAddr::V4(address) => Digest::of(meaning, [address.octets().as_slice()]),
+        IpAddr::V6(prefix) => Digest::of(meaning, [prefix.octets().as_slice()]),
     }
 }
 

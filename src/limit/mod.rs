@@ -2,10 +2,13 @@
 //!
 //! [`identify`] says whose bucket a request falls into, [`Quota::compile`] turns a configured
 //! [`Rule`] into a decision for one endpoint, and [`Limiter::check`] takes the decision for all
-//! quotas of an endpoint at once, for a [`Subject`]. The buckets live in the limiter, outside every snapshot of the
-//! configuration, so a reload neither refills nor forgets them.
+//! quotas of an endpoint at once, for a [`Subject`]. The buckets live in the limiter, outside every
+//! snapshot of the configuration, so a reload neither refills nor forgets them.
 //!
-//! This room must never wait, never keep more than its configured number of buckets of strangers,
+//! What several processes count together is kept in a store that they share ([`shared`]); only there is
+//! anything waited for.
+//!
+//! All else in this room must never wait, never keep more than its configured number of buckets of strangers,
 //! and never let a caller choose where in a table its key falls. It knows nothing of JSON-RPC:
 //! what a refusal looks like is said elsewhere.
 
@@ -20,6 +23,7 @@ pub mod pace;
 pub mod quota;
 pub mod seats;
 mod several;
+pub mod shared;
 mod store;
 pub mod subject;
 

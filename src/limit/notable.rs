@@ -1,7 +1,7 @@
 //! Decides which callers are remembered by name, so that an operator can be told who asks most.
 //!
 //! The buckets know fingerprints alone. This is a summary of who came (Space-Saving, in a fixed
-//! number of entries): whoever makes more than one call in [`SHELF`] of those noted in its part is in
+//! number of entries): whoever makes more than one call in `SHELF` of those noted in its part is in
 //! it. It decides nothing: no call is admitted or refused by it. Refusals are noted one by one, admitted
 //! calls by samples; both fade by half every five minutes.
 

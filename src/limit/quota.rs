@@ -13,6 +13,7 @@ use crate::protocol::SKILLS;
 
 use super::fingerprint::{Domain, Fingerprint};
 use super::pace::Pace;
+use super::shared::{Digest, Identity, Meaning};
 use super::store::Tag;
 use super::subject::{Subject, no_tenant};
 
@@ -61,6 +62,8 @@ impl Rule {
 pub struct Quota {
     name: Arc<str>,
     scope: Fingerprint,
+    /// What names the scope in every process.
+    everywhere: Digest,
     by_endpoint: bool,
     by_caller: bool,
     by_address: bool,
@@ -113,19 +116,18 @@ impl Quota {
             Dimension::Skill,
         ]
         .map(by);
-        let is_apart = by_caller || by_address || by_tenant || by_skill;
-        let by_endpoint = by(Dimension::Endpoint) || (is_apart && !rule.shared);
-        let mut parts = vec![rule.name.as_bytes()];
         let dimensions = [by_caller, by_address, by_tenant, by_skill].map(u8::from);
-        parts.push(&dimensions);
-        if by_endpoint {
-            parts.push(endpoint.as_bytes());
-        }
+        let is_apart = dimensions.contains(&1);
+        let by_endpoint = by(Dimension::Endpoint) || (is_apart && !rule.shared);
+        let endpoint = by_endpoint.then_some(endpoint.as_bytes());
+        let parts = [rule.name.as_bytes(), &dimensions];
+        let parts = || parts.into_iter().chain(endpoint);
         let measure = |allowance: &Allowance| Measure::new(&rule.name, *allowance);
         let words = |words: &Vec<Box<str>>| words.clone().into_boxed_slice();
         Self {
             name: Arc::from(&*rule.name),
-            scope: Fingerprint::of(Domain::Quota, parts),
+            scope: Fingerprint::of(Domain::Quota, parts()),
+            everywhere: Digest::of(Meaning::Quota, parts()),
             by_endpoint,
             by_caller,
             by_address,
@@ -236,6 +238,24 @@ impl Quota {
             cost: self.cost(who),
             kind: &self.measure(who.plan()).kind,
         })
+    }
+
+    /// What names the bucket of this subject in every process.
+    pub(super) fn digest(&self, who: &Subject<'_>, identity: &Identity<'_>) -> Digest {
+        let skill = |known: &Skills| {
+            let asked = who.skill();
+            let known = known.iter().find(|(name, _)| Some(&**name) == asked);
+            Digest::of(Meaning::Skill, known.map(|(name, _)| name.as_bytes()))
+        };
+        let parts = [
+            Some(self.everywhere),
+            self.by_caller
+                .then(|| identity.caller.digest(identity.fields)),
+            self.by_address.then(|| who.address_digest()),
+            self.by_tenant.then(|| who.tenant_digest()),
+            self.by_skill.as_ref().map(skill),
+        ];
+        Digest::of(Meaning::Bucket, parts.iter().flatten().map(Digest::bytes))
     }
 
     /// The bucket that strangers share when the table is full.

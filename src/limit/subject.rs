@@ -5,8 +5,9 @@
 
 use std::net::IpAddr;
 
-use super::caller::{Caller, by_address};
+use super::caller::{Caller, address_digest, by_address};
 use super::fingerprint::{Domain, Fingerprint};
+use super::shared::{Digest, Meaning};
 
 /// A longer tenant is none, in bytes: nobody's name is so long, and hashing it is not free.
 pub const LONGEST_TENANT: usize = 256;
@@ -73,12 +74,24 @@ impl<'c> Subject<'c> {
 
     /// One for each tenant; all that name none have the same.
     pub(super) fn tenant(&self) -> Fingerprint {
+        self.named_tenant().map_or_else(no_tenant, |tenant| {
+            Fingerprint::of(Domain::Tenant, [tenant.as_bytes()])
+        })
+    }
+
+    /// What names the tenant in every process.
+    pub(super) fn tenant_digest(&self) -> Digest {
+        Digest::of(Meaning::Tenant, self.named_tenant().map(str::as_bytes))
+    }
+
+    /// What names the address in every process.
+    pub(super) fn address_digest(&self) -> Digest {
+        address_digest(self.address)
+    }
+
+    fn named_tenant(&self) -> Option<&'c str> {
         let named = self.call.and_then(|call| call.tenant);
-        named
-            .filter(|tenant| !tenant.is_empty() && tenant.len() <= LONGEST_TENANT)
-            .map_or_else(no_tenant, |tenant| {
-                Fingerprint::of(Domain::Tenant, [tenant.as_bytes()])
-            })
+        named.filter(|tenant| !tenant.is_empty() && tenant.len() <= LONGEST_TENANT)
     }
 
     pub(super) fn method(&self) -> Option<&'c str> {

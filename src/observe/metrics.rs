@@ -28,6 +28,7 @@ mod issuers;
 mod labels;
 mod meters;
 mod names;
+mod store;
 
 pub use credential::{CredentialMeters, CredentialResult};
 pub use exposition::Exposition;
@@ -41,6 +42,8 @@ use labels::{
 use meters::FILLED;
 pub use meters::{EndpointMeters, ListenerMeters, Presence, QuotaMeters, UpstreamMeters};
 pub use names::NAMES;
+use store::Stores;
+pub use store::{StoreMeters, StoredQuotaMeters};
 
 /// The source of a decision that was taken on this process's own buckets.
 pub const LOCAL: &str = "local";
@@ -57,6 +60,7 @@ pub struct Metrics {
     stripped: Family<At, Counter>,
     credentials: Family<Examined, Counter>,
     decisions: Family<Decided, Counter>,
+    stores: Stores,
     ratelimit_keys: Gauge,
     ratelimit_overflow: Counter,
     connections: Family<On, Gauge>,
@@ -93,6 +97,7 @@ impl Metrics {
             stripped: Family::default(),
             credentials: Family::default(),
             decisions: Family::default(),
+            stores: Stores::default(),
             ratelimit_keys: Gauge::default(),
             ratelimit_overflow: Counter::default(),
             connections: Family::default(),
@@ -166,6 +171,7 @@ impl Metrics {
             "forecourt_ratelimit_overflow_total",
             self.ratelimit_overflow.clone(),
         );
+        self.stores.register(registry);
         add(registry, "forecourt_connections", self.connections.clone());
         add(
             registry,
@@ -275,6 +281,7 @@ impl Metrics {
         QuotaMeters {
             admitted: made(&self.decisions, decided(name, "admitted", LOCAL)),
             refused: made(&self.decisions, decided(name, "refused", LOCAL)),
+            stored: None,
         }
     }
 
@@ -283,6 +290,7 @@ impl Metrics {
         for decision in ["admitted", "refused"] {
             self.decisions.remove(&decided(name, decision, LOCAL));
         }
+        self.forget_stored_quota(name);
     }
 
     /// How many connections a worker thread has open. They are counted from 0.

@@ -20,5 +20,5 @@ pub use line::Line;
 pub use metrics::{
     CredentialMeters, CredentialResult, EndpointMeters, Exposition, HandshakeFailure,
     HandshakeMeters, KeyMeters, LOCAL, ListenerMeters, Metrics, NAMES, Presence, QuotaMeters,
-    TokenMeters, UpstreamMeters,
+    StoreMeters, StoredQuotaMeters, TokenMeters, UpstreamMeters,
 };

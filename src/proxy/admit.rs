@@ -3,11 +3,13 @@
 //! The order is the protocol's order of admission. A step in report mode never refuses; what it
 //! would have refused is counted and logged.
 
+use std::borrow::Cow;
+
 use super::fault;
 use super::record::Record;
 use super::respond::Refused;
 use crate::http1::Fields;
-use crate::limit::{Announcement, Call, Decision, LONGEST_TENANT, Standing, Subject};
+use crate::limit::{Announcement, Call, Decision, LONGEST_TENANT, Shortage, Standing, Subject};
 use crate::protocol::judge::{judge_reporting, select};
 use crate::protocol::raw::Raw;
 use crate::protocol::{Activation, Envelope, Refusal, Step, Supplied, Verdict, method};
@@ -74,18 +76,41 @@ pub(super) fn quota(
     if !endpoint.quotas_look_inside {
         return ask(endpoint, subject, envelope, record);
     }
-    let skill = envelope.skill();
+    let words = words(envelope);
+    ask(
+        endpoint,
+        &subject.calling(words.call(envelope)),
+        envelope,
+        record,
+    )
+}
+
+/// What a call says of itself, for quotas that look inside.
+pub(super) struct Words<'e> {
+    skill: Option<Cow<'e, str>>,
+    tenant: Option<Cow<'e, str>>,
+}
+
+pub(super) fn words<'e>(envelope: &'e Envelope<'_>) -> Words<'e> {
     // Written in escapes a tenant has six times its length.
     let tenant = envelope
         .tenant
         .filter(|raw| raw.as_str().len() <= 2 + 6 * LONGEST_TENANT)
         .and_then(Raw::text);
-    let call = Call {
-        method: &envelope.method,
-        skill: skill.as_deref(),
-        tenant: tenant.as_deref(),
-    };
-    ask(endpoint, &subject.calling(call), envelope, record)
+    Words {
+        skill: envelope.skill(),
+        tenant,
+    }
+}
+
+impl Words<'_> {
+    pub(super) fn call<'w>(&'w self, envelope: &'w Envelope<'_>) -> Call<'w> {
+        Call {
+            method: &envelope.method,
+            skill: self.skill.as_deref(),
+            tenant: self.tenant.as_deref(),
+        }
+    }
 }
 
 fn ask(
@@ -108,11 +133,7 @@ fn ask(
                     meters.admitted.inc();
                 }
             }
-            if let Some(caller) = record.caller()
-                && record.worker().samples()
-            {
-                record.worker().shared.limiter.note_admitted(caller);
-            }
+            note_admitted(record);
             record.seated(admission.seats);
             Ok(())
         }
@@ -120,23 +141,45 @@ fn ask(
             if let Some(meters) = endpoint.quota_meters.get(shortage.quota) {
                 meters.refused.inc();
             }
-            if let (Some(caller), Some(quota)) =
-                (record.caller(), endpoint.quotas.get(shortage.quota))
-            {
-                record.worker().shared.limiter.note_refused(caller, quota);
-            }
-            let refusal = Refusal::RateLimited {
-                retry_after_ms: shortage.retry_after_ms(),
-            };
-            if endpoint.report.contains(Step::Quota) {
-                record.would_refuse(Step::Quota);
-                return Ok(());
-            }
-            let mut refused = Refused::read(refusal, 0, envelope.id);
-            refused.shortage = Some(shortage);
-            Err(refused)
+            note_refused(endpoint, &shortage, record);
+            refuse(endpoint, shortage, envelope, record)
         }
     }
+}
+
+/// Some of those who are admitted are remembered by name.
+pub(super) fn note_admitted(record: &Record) {
+    if let Some(caller) = record.caller()
+        && record.worker().samples()
+    {
+        record.worker().shared.limiter.note_admitted(caller);
+    }
+}
+
+/// All who are refused are.
+pub(super) fn note_refused(endpoint: &Endpoint, shortage: &Shortage, record: &Record) {
+    if let (Some(caller), Some(quota)) = (record.caller(), endpoint.quotas.get(shortage.quota)) {
+        record.worker().shared.limiter.note_refused(caller, quota);
+    }
+}
+
+/// Refuses a call that a quota holds back, or only counts it.
+pub(super) fn refuse(
+    endpoint: &Endpoint,
+    shortage: Shortage,
+    envelope: &Envelope<'_>,
+    record: &mut Record,
+) -> Result<(), Refused> {
+    if endpoint.report.contains(Step::Quota) {
+        record.would_refuse(Step::Quota);
+        return Ok(());
+    }
+    let refusal = Refusal::RateLimited {
+        retry_after_ms: shortage.retry_after_ms(),
+    };
+    let mut refused = Refused::read(refusal, 0, envelope.id);
+    refused.shortage = Some(shortage);
+    Err(refused)
 }
 
 /// Holds the headers to the endpoint's contract, or selects one of several by them; then the

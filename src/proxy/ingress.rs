@@ -32,7 +32,7 @@ use super::record::Record;
 use super::reply::Passed;
 use super::respond::{Refused, Stop, respond};
 use super::worker::Worker;
-use super::{admit, client, fault, probe, reply, strict};
+use super::{admit, client, fault, probe, reply, stored, strict};
 use crate::http1::{Answer, Fields, Known, RequestHead};
 use crate::limit::Subject;
 use crate::protocol::refusal::Media;
@@ -219,7 +219,7 @@ impl<'s> Call<'s, '_> {
         let held = match self.body(body).await {
             Ok(held) => held,
             Err(stop) => {
-                admit::charge(endpoint, &subject, record);
+                stored::charge(endpoint, &subject, fields, record).await;
                 return Err(stop);
             }
         };
@@ -227,14 +227,14 @@ impl<'s> Call<'s, '_> {
         let envelope = match peek(&held.bytes) {
             Ok(envelope) => envelope,
             Err(unreadable) => {
-                admit::charge(endpoint, &subject, record);
+                stored::charge(endpoint, &subject, fields, record).await;
                 return Err(Refused::read(unreadable.refusal, 0, unreadable.id).into());
             }
         };
         record.called(&envelope);
         admit::load(self.snapshot.settings.limits.in_flight_requests, record)
             .map_err(|shed| Refused::read(shed, 0, envelope.id))?;
-        admit::quota(endpoint, &subject, &envelope, record)?;
+        stored::quota(endpoint, &subject, fields, &envelope, record).await?;
         let (pin, activation) = admit::contract(endpoint, fields, &envelope, record)?;
 
         let upstream = &endpoint.pin(pin).upstream;

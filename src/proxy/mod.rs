@@ -9,6 +9,7 @@
 //! | `credential` | who is asking where it must be proven, and what of that the dealer gets |
 //! | `intake` | how a body is read |
 //! | `admit` | quota, headers and method against the endpoint |
+//! | `stored` | quotas of which a store keeps some |
 //! | `forward` | what the upstream receives |
 //! | `hop` | what stays on one connection |
 //! | `location` | where a redirect of the upstream's leads |
@@ -40,6 +41,7 @@ mod repeated;
 mod reply;
 mod request_id;
 mod respond;
+mod stored;
 mod strict;
 mod token;
 pub mod worker;

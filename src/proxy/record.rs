@@ -70,6 +70,8 @@ pub(super) struct Record {
     place: Option<Place>,
     /// Its places among requests at once.
     seats: Option<Seats>,
+    /// Who decided on quotas of which a store keeps some.
+    limit_source: Option<&'static str>,
 }
 
 /// What is remembered of an answer the gateway made.
@@ -134,6 +136,7 @@ impl Record {
             in_flight: Presence::of(&worker.shared.metrics.requests_in_flight),
             place: None,
             seats: None,
+            limit_source: None,
             worker: Rc::clone(worker),
             connection: Rc::clone(connection),
         })
@@ -162,6 +165,11 @@ impl Record {
     /// It has places among requests at once until it has ended.
     pub(super) fn seated(&mut self, seats: Option<Seats>) {
         self.seats = seats;
+    }
+
+    /// Who decided on quotas of which a store keeps some.
+    pub(super) fn decided(&mut self, by: &'static str) {
+        self.limit_source = Some(by);
     }
 
     /// A trusted proxy told who the client is.
@@ -355,6 +363,7 @@ impl Drop for Record {
                 line.limit_source = Some(LOCAL);
             }
         }
+        line.limit_source = self.limit_source.or(line.limit_source);
         line.reported = self.reported;
         line.stripped_query = self.stripped_query;
         line.why = self.why.as_deref();

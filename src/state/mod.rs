@@ -13,6 +13,7 @@ pub mod readiness;
 pub mod reload;
 pub mod routes;
 pub mod snapshot;
+mod stores;
 pub mod tls;
 pub mod watch;
 

@@ -14,6 +14,7 @@ use parking_lot::Mutex;
 
 use super::live::Live;
 use super::snapshot::{Shared, Snapshot, compile};
+use super::stores;
 use super::tls::{self, Change, Files, Keyring};
 use crate::config::{self, Authenticate, Format, Problems, Settings};
 use crate::credential::token::Bad;
@@ -301,7 +302,10 @@ impl Reloader {
             Some(previous),
         );
         self.forget(&previous.settings, &next.settings);
+        let kept = next.stores.clone();
         self.live.replace(next);
+        // Idle workers still look at the old snapshot, perhaps for long.
+        stores::close_others(&previous.stores, &kept);
         let now = self.wall.now();
         self.told.lock().loaded = now;
         self.shared.metrics.config_applied(generation, now);
@@ -327,6 +331,9 @@ impl Reloader {
         }
         for gone in missing(&before.issuers, &after.issuers, |it| &it.name) {
             metrics.forget_issuer(gone, &Bad::ALL.map(Bad::label));
+        }
+        for gone in missing(&before.stores, &after.stores, |it| &it.name) {
+            stores::forget(gone, &self.shared);
         }
     }
 }

@@ -12,9 +12,11 @@ use super::effective::Effective;
 use super::gate::Gate;
 use super::issuers::Issuers;
 use super::routes::Routes;
+use super::stores;
 use super::tls::Keyring;
 use crate::config::{self, Settings};
 use crate::credential;
+use crate::limit::shared::{Group, Store, Thread};
 use crate::limit::{self, Announcement, Clock, Limiter, Quota, Rule, Source};
 use crate::observe::{EndpointMeters, Metrics, QuotaMeters};
 use crate::protocol::{Contract, HttpStatus, Steps};
@@ -27,6 +29,10 @@ pub struct Shared {
     pub limiter: Limiter<Arc<dyn Clock>>,
     /// The counters.
     pub metrics: Metrics,
+    /// The limiter's clock.
+    pub clock: Arc<dyn Clock>,
+    /// Where connections to stores live.
+    pub stores: Thread,
 }
 
 /// One compiled configuration.
@@ -50,6 +56,8 @@ pub struct Snapshot {
     pub effective: Effective,
     /// Where requests go, in the order of the settings.
     pub upstreams: Vec<Arc<Upstream>>,
+    /// What several processes count together in, in the order of the settings.
+    pub stores: Vec<Arc<Store>>,
     /// What is served, in the order of the settings.
     pub endpoints: Vec<Arc<Endpoint>>,
 }
@@ -69,6 +77,8 @@ pub struct Endpoint {
     pub gate: Option<Box<Gate>>,
     /// Checked together.
     pub quotas: Box<[Quota]>,
+    /// Those of them that stores keep, by store.
+    pub groups: Box<[Group]>,
     /// Whether one of them needs to know what a call says of itself.
     pub quotas_look_inside: bool,
     /// How answers tell callers of those quotas.
@@ -141,10 +151,11 @@ pub fn compile(
                 .unwrap_or_else(|| connectable(wanted, shared, keyring.secure(&wanted.name)))
         })
         .collect();
+    let stores = stores::open(&settings, shared, previous);
     let mut routes = Routes::default();
     let mut endpoints = Vec::with_capacity(settings.endpoints.len());
     for (place, endpoint) in settings.endpoints.iter().enumerate() {
-        let compiled = compile_endpoint((place, endpoint), &settings, &upstreams, shared);
+        let compiled = compile_endpoint((place, endpoint), &settings, &upstreams, &stores, shared);
         if let Some(compiled) = compiled.map(Arc::new) {
             routes.add(&endpoint.host, &endpoint.path, Arc::clone(&compiled));
             endpoints.push(compiled);
@@ -172,6 +183,7 @@ pub fn compile(
         effective: Effective::of(&settings),
         settings,
         upstreams,
+        stores,
         endpoints,
     }
 }
@@ -181,6 +193,7 @@ fn compile_endpoint(
     (place, endpoint): (usize, &config::Endpoint),
     settings: &Settings,
     upstreams: &[Arc<Upstream>],
+    stores: &[Arc<Store>],
     shared: &Shared,
 ) -> Option<Endpoint> {
     let mut pins = endpoint.contracts.iter().map(|pin| {
@@ -215,8 +228,12 @@ fn compile_endpoint(
         quotas,
         quota_meters: rules
             .iter()
-            .map(|rule| shared.metrics.quota(&rule.name))
+            .map(|rule| match rule.is_local {
+                true => shared.metrics.quota(&rule.name),
+                false => shared.metrics.stored_quota(&rule.name),
+            })
             .collect(),
+        groups: stores::groups(endpoint, &rules, settings, stores),
         http_status: endpoint.http_status,
         report: endpoint.report,
         methods: endpoint
@@ -243,7 +260,7 @@ fn rule(place: usize, settings: &Settings) -> Option<Rule> {
         skills: quota.skills.clone(),
         methods: quota.methods.clone(),
         cost: quota.cost.clone(),
-        is_local: true,
+        is_local: quota.kept.is_none(),
     })
 }
 

@@ -45,8 +45,13 @@ fn what_it_answers() {
     );
     let text = answer.text();
     for (name, _) in forecourt::observe::metrics::NAMES {
-        // This gateway is in clear, and believes no issuer.
-        let absent = ["forecourt_tls_", "forecourt_token", "forecourt_jwks_"];
+        // This gateway is in clear, believes no issuer and has no store.
+        let absent = [
+            "forecourt_tls_",
+            "forecourt_token",
+            "forecourt_jwks_",
+            "forecourt_ratelimit_store_",
+        ];
         let is_there = text.contains(&format!("# TYPE {name} "));
         let is_needed = !absent.iter().any(|it| name.starts_with(it));
         assert_eq!(is_there, is_needed, "{name}");

@@ -130,7 +130,9 @@ fn rows(page: &str, heading: &str) -> Vec<Vec<String>> {
 #[test]
 fn the_metrics_table_is_the_list_of_metrics() {
     let upstream = Upstream::recording();
-    let quota = "[quota.q]\nper = \"all\"\nrate = \"1/s\"\n";
+    let quota = "[store.s]\nurl = \"redis://127.0.0.1:1\"\n\
+                 [quota.q]\nper = \"all\"\nrate = \"1/s\"\n\
+                 [quota.r]\nper = \"all\"\nrate = \"1/s\"\nstore = \"s\"\n";
     let caller = format!("[caller.acme]\nkey_sha256 = \"{:064}\"\n", 0);
     let certificates = tempfile::tempdir().unwrap();
     let keys = certificates.path().join("keys.json");
@@ -151,7 +153,7 @@ fn the_metrics_table_is_the_list_of_metrics() {
         dealer_with(
             &upstream,
             "",
-            "quotas = [\"q\"]\nauthenticate = \"optional\""
+            "quotas = [\"q\", \"r\"]\nauthenticate = \"optional\""
         )
     ));
     let series: Vec<_> = gateway.metrics().into_keys().collect();

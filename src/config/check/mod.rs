@@ -14,6 +14,7 @@ mod issuer;
 mod listener;
 mod names;
 mod quota;
+mod store;
 mod upstream;
 
 use std::collections::HashMap;
@@ -44,7 +45,9 @@ pub(crate) fn check(file: File, directory: &Path, report: &Report<'_>) -> Option
     let listeners = listener::check(&file, admin.address, directory, report);
     let limits = limits(&file.limits, report);
     let callers = callers(&file, report);
-    let quotas = quota::check(&file.quotas, report);
+    let stores = store::check(&file.stores, directory, report);
+    let store_names = Names::of("store", &file.stores);
+    let quotas = quota::check(&file.quotas, &store_names, report);
     let upstreams = upstream::check(&file.upstreams, directory, report);
     let contracts = contract::check(&file.contracts, report);
     let rooms = Rooms {
@@ -87,6 +90,7 @@ pub(crate) fn check(file: File, directory: &Path, report: &Report<'_>) -> Option
     {
         plan_names.warn_unused("no caller has this", report);
     }
+    store_names.warn_unused("no quota names this", report);
     let settings = Settings {
         runtime: Runtime {
             workers: file.workers.value().and_then(Integer::some),
@@ -104,6 +108,7 @@ pub(crate) fn check(file: File, directory: &Path, report: &Report<'_>) -> Option
         issuers: issuers.into_iter().collect::<Option<_>>()?,
         quotas: quotas.into_iter().collect::<Option<_>>()?,
         plans: plans.into_iter().collect::<Option<_>>()?,
+        stores: stores.into_iter().collect::<Option<_>>()?,
         upstreams: upstreams.into_iter().collect::<Option<_>>()?,
         endpoints: endpoints.into_iter().collect::<Option<_>>()?,
         warnings: Problems::default(),

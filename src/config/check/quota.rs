@@ -11,15 +11,24 @@ use crate::config::settings::{Allowance, Quota};
 use crate::config::suggest;
 use crate::config::table::{Named, Tables};
 use crate::config::word::Filled;
+
+use super::names::Names;
+use super::store;
 use crate::protocol::{SKILLS, method::METHODS};
 
 /// The quotas, in the order of the file; `None` where something was reported.
-pub(crate) fn check(tables: &Tables<file::Quota>, report: &Report<'_>) -> Vec<Option<Quota>> {
-    tables.iter().map(|named| quota(named, report)).collect()
+pub(crate) fn check(
+    tables: &Tables<file::Quota>,
+    stores: &Names<'_>,
+    report: &Report<'_>,
+) -> Vec<Option<Quota>> {
+    let quotas = tables.iter();
+    quotas.map(|named| quota(named, stores, report)).collect()
 }
 
-fn quota(named: &Named<file::Quota>, report: &Report<'_>) -> Option<Quota> {
+fn quota(named: &Named<file::Quota>, stores: &Names<'_>, report: &Report<'_>) -> Option<Quota> {
     let file = &named.value;
+    let kept = store::kept(file, stores, report);
     let per = per(named, report);
     let is_shared = file.shared.or(false);
     if let Some(per) = per
@@ -54,6 +63,7 @@ fn quota(named: &Named<file::Quota>, report: &Report<'_>) -> Option<Quota> {
         skills: skills?,
         methods: methods?,
         cost: cost?,
+        kept: kept.ok()?,
     })
 }
 

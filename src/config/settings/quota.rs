@@ -6,6 +6,8 @@ use std::time::Duration;
 use crate::config::amount::spell_rate;
 use crate::config::per::Per;
 
+use super::Kept;
+
 /// `[quota.NAME]`: so much, so often; or so many at once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Quota {
@@ -23,6 +25,8 @@ pub struct Quota {
     pub methods: Option<Vec<Box<str>>>,
     /// What a call of a skill or method counts, at most the burst of any plan. Others count 1.
     pub cost: Vec<(Box<str>, NonZeroU32)>,
+    /// Where it is counted together with other processes. Default: this one counts alone.
+    pub kept: Option<Kept>,
 }
 
 impl Quota {

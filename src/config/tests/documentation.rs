@@ -4,7 +4,7 @@ use super::*;
 use crate::config::report::Report;
 
 const EXAMPLES: usize = 5;
-const BLOCKS: usize = 12;
+const BLOCKS: usize = 13;
 
 #[test]
 fn examples_load_without_a_word() {
@@ -29,7 +29,8 @@ fn keys() -> Vec<(&'static str, &'static str)> {
     let text = format!(
         "{text}\n[quota.spare]\nper = \"all\"\nrate = \"1/s\"\n[plan.spare.quotas.spare]\nburst = 2\n\
          [caller.spare]\nkey_sha256 = \"{0:064}\"\n\
-         [issuer.spare]\nissuer = \"i\"\naudience = \"a\"\njwks = \"k\"\n[listener.spare]\n\
+         [issuer.spare]\nissuer = \"i\"\naudience = \"a\"\njwks = \"k\"\n\
+         [store.spare]\nurl = \"redis://a\"\n[listener.spare]\n\
          address = \"127.0.0.1:0\"\nproxy_protocol = {{ trusted = [\"10.0.0.0/8\"] }}\n\
          tls = {{ certificate = \"a\", key = \"b\", certificates = [{{ certificate = \"c\", key = \"d\" }}] }}\n",
         0
@@ -47,7 +48,7 @@ fn keys() -> Vec<(&'static str, &'static str)> {
 fn the_full_example_names_every_key() {
     let text = fs::read_to_string(repository("config/forecourt.toml")).unwrap();
     let keys = keys();
-    assert_eq!(keys.len(), 113);
+    assert_eq!(keys.len(), 125);
     for (section, key) in keys {
         let is_named = match section {
             "the file" => text.contains(&format!("\n[{key}")),

@@ -5,6 +5,7 @@ use std::time::Duration;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 
+use super::store::StoredQuotaMeters;
 use crate::observe::histogram::Histogram;
 use crate::protocol::{Outcome, Step};
 
@@ -74,6 +75,19 @@ pub struct QuotaMeters {
     pub admitted: Counter,
     /// Calls that this quota held back longest.
     pub refused: Counter,
+    /// The same by source, where a store keeps it. Then nothing is counted in the two above.
+    pub stored: Option<StoredQuotaMeters>,
+}
+
+impl QuotaMeters {
+    /// How many calls it admitted and refused, whoever said so.
+    #[must_use]
+    pub fn total(&self) -> (u64, u64) {
+        match &self.stored {
+            None => (self.admitted.get(), self.refused.get()),
+            Some(stored) => stored.total(),
+        }
+    }
 }
 
 /// What is counted for one listener. Clones count together.

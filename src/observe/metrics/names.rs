@@ -40,6 +40,22 @@ pub const NAMES: &[(&str, &str)] = &[
         "forecourt_ratelimit_overflow_total",
         "Calls decided on a shared bucket because the table was full",
     ),
+    (
+        "forecourt_ratelimit_store_calls_total",
+        "Calls to a store that several processes count together in",
+    ),
+    (
+        "forecourt_ratelimit_store_duration_seconds",
+        "From a call to a store to its answer",
+    ),
+    (
+        "forecourt_ratelimit_store_errors_total",
+        "Decisions that a store did not take, by reason",
+    ),
+    (
+        "forecourt_ratelimit_store_degraded",
+        "1 while a store is not asked: no connection, or too many failures",
+    ),
     ("forecourt_connections", "Open client connections"),
     (
         "forecourt_worker_connections",

@@ -19,6 +19,15 @@ fn busy() -> Metrics {
         .credentials("lakeside")
         .examined(CredentialResult::Bad);
     metrics.quota("per-buyer").refused.inc();
+    let stored = metrics.stored_quota("everywhere").stored.unwrap();
+    stored.admitted("lease");
+    stored.refused("fallback");
+    stored.refused("nobody known");
+    let store = metrics.store("central", &["timeout", "closed"]);
+    store.errors[1].inc();
+    store.calls.inc();
+    store.answered(Duration::from_millis(1));
+    store.degraded.set(1);
     metrics.listener("public").refused.inc();
     metrics
         .handshakes("public")
@@ -88,6 +97,14 @@ fn what_was_counted_is_shown() {
         "forecourt_credentials_total{endpoint=\"lakeside\",result=\"forbidden\"} 0",
         "forecourt_ratelimit_decisions_total{quota=\"per-buyer\",decision=\"refused\",source=\"local\"} 1",
         "forecourt_ratelimit_decisions_total{quota=\"per-buyer\",decision=\"admitted\",source=\"local\"} 0",
+        "forecourt_ratelimit_decisions_total{quota=\"everywhere\",decision=\"admitted\",source=\"lease\"} 1",
+        "forecourt_ratelimit_decisions_total{quota=\"everywhere\",decision=\"refused\",source=\"fallback\"} 1",
+        "forecourt_ratelimit_decisions_total{quota=\"everywhere\",decision=\"refused\",source=\"store\"} 0",
+        "forecourt_ratelimit_store_calls_total{store=\"central\"} 1",
+        "forecourt_ratelimit_store_duration_seconds_count{store=\"central\"} 1",
+        "forecourt_ratelimit_store_errors_total{store=\"central\",kind=\"closed\"} 1",
+        "forecourt_ratelimit_store_errors_total{store=\"central\",kind=\"timeout\"} 0",
+        "forecourt_ratelimit_store_degraded{store=\"central\"} 1",
         "forecourt_ratelimit_keys 12",
         "forecourt_ratelimit_overflow_total 5",
         "forecourt_connections{listener=\"public\"} 0",
@@ -147,6 +164,8 @@ fn the_same_name_counts_on_and_a_forgotten_one_is_gone() {
     );
     metrics.forget_endpoint("lakeside");
     metrics.forget_quota("per-buyer");
+    metrics.forget_quota("everywhere");
+    metrics.forget_store("central", &["timeout", "closed"]);
     metrics.forget_listener("public");
     metrics.forget_certificate("public", "gw.example");
     metrics.forget_upstream("lakeside");
@@ -155,6 +174,8 @@ fn the_same_name_counts_on_and_a_forgotten_one_is_gone() {
         let text = metrics.render(exposition);
         assert!(!text.contains("lakeside"), "{text}");
         assert!(!text.contains("per-buyer"), "{text}");
+        assert!(!text.contains("everywhere"), "{text}");
+        assert!(!text.contains("central"), "{text}");
         assert!(!text.contains("public"), "{text}");
     }
 }

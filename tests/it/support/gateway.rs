@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use forecourt::app::{self, Inherited, Options};
-use forecourt::limit::ManualClock;
+use forecourt::limit::{Clock, ManualClock, SystemClock};
 use forecourt::observe::ManualWallClock;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -117,20 +117,43 @@ impl Gateway {
         Self::start_with(directory, path, Inherited::default())
     }
 
+    /// Two workers after the usual prelude, on a clock that runs.
+    #[allow(dead_code, reason = "for the tests of stores, which share this file")]
+    #[track_caller]
+    pub fn start_running(configuration: &str) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("forecourt.toml");
+        fs::write(&path, two_workers(configuration)).unwrap();
+        let clock = Arc::new(SystemClock::new());
+        Self::start_on(clock, directory, path, Inherited::default())
+    }
+
     #[track_caller]
     fn start_with(directory: TempDir, path: PathBuf, inherited: Inherited) -> Self {
         let clock = ManualClock::new();
+        let mut gateway = Self::start_on(Arc::new(clock.clone()), directory, path, inherited);
+        gateway.clock = clock;
+        gateway
+    }
+
+    #[track_caller]
+    fn start_on(
+        clock: Arc<dyn Clock>,
+        directory: TempDir,
+        path: PathBuf,
+        inherited: Inherited,
+    ) -> Self {
         let wall = ManualWallClock::at(NOW_MS);
         let options = Options {
             path,
             env: Arc::new(|name| (name == "DEALER_TOKEN").then(|| "dealer-secret".to_owned())),
-            clock: Arc::new(clock.clone()),
+            clock,
             wall: Arc::new(wall.clone()),
         };
         let inner = app::Gateway::start_with(options, inherited);
         Self {
             inner: inner.unwrap_or_else(|error| panic!("{error}")),
-            clock,
+            clock: ManualClock::new(),
             wall,
             directory,
         }
