@@ -7,7 +7,7 @@
 //! 3. Host and path find the endpoint. None: plain 404.
 //! 4. A POST is a JSON-RPC call. A GET or HEAD of an agent card, and OPTIONS, are passed on
 //!    without policy. Anything else: 405.
-//! 5. Who is asking (`credential`), content type, then the body (`intake`), then its envelope.
+//! 5. Who is asking (`credential`), content type (`media`), then the body (`intake`), then its envelope.
 //! 6. Quota, headers, method (`admit`).
 //! 7. The same bytes go out with absent headers filled in (`forward`).
 //! 8. The answer streams back untouched (`reply`).
@@ -32,10 +32,9 @@ use super::record::Record;
 use super::reply::Passed;
 use super::respond::{Refused, Stop, respond};
 use super::worker::Worker;
-use super::{admit, client, fault, probe, reply, stored, strict};
-use crate::http1::{Answer, Fields, Known, RequestHead};
+use super::{admit, client, fault, media, probe, reply, stored, strict};
+use crate::http1::{Answer, RequestHead};
 use crate::limit::Subject;
-use crate::protocol::refusal::Media;
 use crate::protocol::{CARDS, Refusal, peek};
 use crate::state::connection::Connection;
 use crate::state::{Endpoint, Snapshot};
@@ -275,7 +274,7 @@ impl<'s> Call<'s, '_> {
         B: HttpBody<Data = Bytes> + Unpin,
         B::Error: Into<Box<dyn Error + Send + Sync>>,
     {
-        speaks_json(&self.head.fields)
+        media::speaks_json(&self.head.fields)
             .map_err(|media| Refused::unread(Refusal::ContentTypeNotSupported(media)))?;
         let limit = self.snapshot.settings.limits.body;
         let refusal = match self.read(body, limit).await {
@@ -316,7 +315,7 @@ impl<'s> Call<'s, '_> {
         B: HttpBody<Data = Bytes> + Unpin,
         B::Error: Into<Box<dyn Error + Send + Sync>>,
     {
-        if let Err(media) = speaks_json(&self.head.fields) {
+        if let Err(media) = media::speaks_json(&self.head.fields) {
             return Refused::unread(Refusal::ContentTypeNotSupported(media)).into();
         }
         let limit = self.snapshot.settings.limits.body.min(READ_FOR_ID);
@@ -380,89 +379,6 @@ async fn send(
             );
             record.because(fault.to_string());
             Err(fault)
-        }
-    }
-}
-
-/// Whether the body says it is JSON that can be read as it is. No content type at all is accepted.
-fn speaks_json(fields: &Fields) -> Result<(), Media> {
-    let mut lines = fields.all(Known::ContentType);
-    if let Some(line) = lines.next()
-        && !(is_json(line) && lines.next().is_none())
-    {
-        return Err(Media::ContentType);
-    }
-    let mut codings = fields.all(Known::ContentEncoding);
-    if codings.any(|coding| !coding.is_empty() && !coding.eq_ignore_ascii_case(b"identity")) {
-        return Err(Media::ContentEncoding);
-    }
-    Ok(())
-}
-
-/// `application/json` with any parameters, but no charset other than UTF-8: the body would mean
-/// something else to a server that honours it (RFC 8259 section 8.1).
-fn is_json(line: &[u8]) -> bool {
-    if line == b"application/json" {
-        return true;
-    }
-    let mut parts = line.split(|byte| *byte == b';');
-    let type_ = parts.next().unwrap_or_default().trim_ascii();
-    type_.eq_ignore_ascii_case(b"application/json")
-        && parts.all(|parameter| {
-            let parameter = parameter.trim_ascii();
-            match parameter.split_at_checked(b"charset=".len()) {
-                Some((name, value)) if name.eq_ignore_ascii_case(b"charset=") => {
-                    let value = value.strip_prefix(b"\"").unwrap_or(value);
-                    let value = value.strip_suffix(b"\"").unwrap_or(value);
-                    value.eq_ignore_ascii_case(b"utf-8") || value.eq_ignore_ascii_case(b"us-ascii")
-                }
-                _ => true,
-            }
-        })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue};
-
-    #[test]
-    fn json_is_json_whatever_its_parameters_but_only_in_utf_8() {
-        for (lines, fine) in [
-            (&[][..], true),
-            (&["application/json"][..], true),
-            (&["Application/JSON;Charset=\"UTF-8\""], true),
-            (&["application/json ; profile=x"], true),
-            (&["application/json; charset=utf-16"], false),
-            (&["application/jsonx"], false),
-            (&["text/plain"], false),
-            (&["application/json", "application/json"], false),
-            (&["application/a2a+json"], false),
-            (&[""], false),
-        ] {
-            let mut headers = HeaderMap::new();
-            for line in lines {
-                headers.append(CONTENT_TYPE, HeaderValue::from_static(line));
-            }
-            assert_eq!(
-                speaks_json(&Fields::from(&headers)).is_ok(),
-                fine,
-                "{lines:?}"
-            );
-        }
-        for (coding, fine) in [
-            ("identity", true),
-            ("", true),
-            ("gzip", false),
-            ("GZIP, br", false),
-        ] {
-            let mut headers = HeaderMap::new();
-            headers.append(CONTENT_ENCODING, HeaderValue::from_static(coding));
-            assert_eq!(
-                speaks_json(&Fields::from(&headers)).is_ok(),
-                fine,
-                "{coding}"
-            );
         }
     }
 }

@@ -7,6 +7,7 @@
 //! | `client` | who the client is, where a trusted proxy tells |
 //! | `strict` | what HTTP is acceptable |
 //! | `credential` | who is asking where it must be proven, and what of that the dealer gets |
+//! | `media` | whether a body says it is JSON |
 //! | `intake` | how a body is read |
 //! | `admit` | quota, headers and method against the endpoint |
 //! | `stored` | quotas of which a store keeps some |
@@ -35,6 +36,7 @@ mod hop;
 pub mod ingress;
 mod intake;
 mod location;
+mod media;
 mod probe;
 mod record;
 mod repeated;
