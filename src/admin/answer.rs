@@ -17,11 +17,16 @@ pub(super) fn text(status: StatusCode, body: impl Into<Bytes>) -> Answer {
 
 /// One JSON value and a line feed.
 pub(super) fn json(value: &impl Serialize) -> Answer {
+    json_as(StatusCode::OK, value)
+}
+
+/// The same under another status.
+pub(super) fn json_as(status: StatusCode, value: &impl Serialize) -> Answer {
     match serde_json::to_vec(value) {
         Ok(mut body) => {
             body.push(b'\n');
             let type_ = HeaderValue::from_static("application/json");
-            whole(StatusCode::OK, type_, body.into())
+            whole(status, type_, body.into())
         }
         Err(error) => {
             // Not reached: what is told is made of texts, numbers and flags.

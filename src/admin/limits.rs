@@ -3,6 +3,8 @@
 //! Callers go by their names in the access log. Must never show what names a caller otherwise: a key
 //! is not known here.
 
+mod stored;
+
 use std::cmp::Reverse;
 use std::collections::HashSet;
 
@@ -11,9 +13,9 @@ use percent_encoding::percent_decode_str;
 use serde::Serialize;
 
 use super::Office;
-use super::answer::{Answer, json, text};
-use crate::config::Dimension;
-use crate::limit::{Notable, Owner, Quota, SAMPLED, Standing};
+use super::answer::{Answer, json, json_as, text};
+use crate::config::{Dimension, Settings};
+use crate::limit::{Entry, Notable, Owner, Quota, SAMPLED, Standing};
 use crate::state::Snapshot;
 
 /// How many callers and buckets are listed at most.
@@ -75,6 +77,7 @@ struct Account<'s> {
     buckets: Vec<Bucket<'s>>,
     /// How many more buckets there are.
     more: usize,
+    stores: Vec<stored::Account<'s>>,
 }
 
 #[derive(Serialize)]
@@ -99,9 +102,11 @@ struct Forgiveness<'s> {
     forgiven: usize,
     /// Requests that count at once and are still open.
     still_open: u64,
+    stores: Vec<stored::Forgiveness<'s>>,
 }
 
 /// A quota as an endpoint has it.
+#[derive(Clone, Copy)]
 struct Placed<'s> {
     quota: &'s Quota,
     endpoint: Option<&'s str>,
@@ -151,7 +156,7 @@ pub(super) fn all(office: &Office) -> Answer {
     })
 }
 
-pub(super) fn one(office: &Office, name: &str) -> Answer {
+pub(super) async fn one(office: &Office, name: &str) -> Answer {
     let Some(name) = decoded(name) else {
         return text(StatusCode::BAD_REQUEST, "the name is not UTF-8\n");
     };
@@ -166,7 +171,55 @@ pub(super) fn one(office: &Office, name: &str) -> Answer {
         None => notable.and_then(|notable| notable.caller.plan()),
     };
     let bare = bare(&placed);
-    let entries = limiter.entries(&Owner::named(&name), &bare, plan);
+    let owner = Owner::named(&name);
+    let entries = limiter.entries(&owner, &bare, plan);
+    let (buckets, more) = listed(entries, &placed, settings);
+    let stores = stored::accounts(&snapshot, &placed, &owner, plan).await;
+    let plans = &settings.plans;
+    json(&Account {
+        caller: &name,
+        plan: plan.and_then(|place| Some(&*plans.get(place)?.name)),
+        calls: notable.map_or(0, |notable| notable.calls),
+        refused: notable.map_or(0, |notable| notable.refused),
+        buckets,
+        more,
+        stores,
+    })
+}
+
+pub(super) async fn forgive(office: &Office, name: &str) -> Answer {
+    let Some(name) = decoded(name) else {
+        return text(StatusCode::BAD_REQUEST, "the name is not UTF-8\n");
+    };
+    let snapshot = office.reloader.live().load();
+    let owner = Owner::named(&name);
+    let forgiven = office.shared.limiter.forgive(&owner);
+    let stores = stored::forgive(&snapshot, &placed(&snapshot), &owner).await;
+    let buckets = stores.iter().map(|store| store.forgiven);
+    let buckets = buckets.fold(forgiven.buckets, usize::saturating_add);
+    let is_done = stores.iter().all(|store| store.error.is_none());
+    tracing::info!(caller = ?name, buckets, is_done, "forgave a caller");
+    let status = match is_done {
+        true => StatusCode::OK,
+        false => StatusCode::SERVICE_UNAVAILABLE,
+    };
+    json_as(
+        status,
+        &Forgiveness {
+            caller: &name,
+            forgiven: forgiven.buckets,
+            still_open: forgiven.still_open,
+            stores,
+        },
+    )
+}
+
+/// The first of these buckets, and how many more there are.
+fn listed<'s>(
+    entries: Vec<Entry<'s>>,
+    placed: &[Placed<'s>],
+    settings: &Settings,
+) -> (Vec<Bucket<'s>>, usize) {
     let more = entries.len().saturating_sub(LISTED);
     let buckets = entries.into_iter().take(LISTED).filter_map(|entry| {
         let Placed {
@@ -194,28 +247,7 @@ pub(super) fn one(office: &Office, name: &str) -> Answer {
             },
         })
     });
-    let plans = &settings.plans;
-    json(&Account {
-        caller: &name,
-        plan: plan.and_then(|place| Some(&*plans.get(place)?.name)),
-        calls: notable.map_or(0, |notable| notable.calls),
-        refused: notable.map_or(0, |notable| notable.refused),
-        buckets: buckets.collect(),
-        more,
-    })
-}
-
-pub(super) fn forgive(office: &Office, name: &str) -> Answer {
-    let Some(name) = decoded(name) else {
-        return text(StatusCode::BAD_REQUEST, "the name is not UTF-8\n");
-    };
-    let forgiven = office.shared.limiter.forgive(&Owner::named(&name));
-    tracing::info!(caller = ?name, buckets = forgiven.buckets, "forgave a caller");
-    json(&Forgiveness {
-        caller: &name,
-        forgiven: forgiven.buckets,
-        still_open: forgiven.still_open,
-    })
+    (buckets.collect(), more)
 }
 
 /// A caller's name as it stands in a path.

@@ -9,7 +9,7 @@
 //! | `GET /status` | listeners, endpoints, upstreams, the last reload: JSON |
 //! | `POST /reload` | reads the configuration file now: 200, or 422 with every problem |
 //! | `GET /limits` | quotas in use, and who asks most: JSON |
-//! | `GET`, `DELETE /limits/{caller}` | how a caller's buckets stand; forgives it |
+//! | `GET`, `DELETE /limits/{caller}` | how a caller's buckets stand, here and in stores; forgives it |
 //!
 //! Must never show a secret. What tells about the inside or changes it is refused to a browser page,
 //! and under a name that is not an address: no page may see or drive this socket (`guard`).
@@ -89,8 +89,12 @@ pub async fn serve(listener: std::net::TcpListener, office: Office) -> io::Resul
         .layer(CatchPanicLayer::new())
         .layer(SetResponseHeaderLayer::overriding(CACHE_CONTROL, no_store))
         .service_fn(move |request: Request<Incoming>| {
-            let answer = office.answer(request.method(), request.uri().path(), request.headers());
-            async move { Ok::<_, Infallible>(answer) }
+            let office = office.clone();
+            async move {
+                let (head, _) = request.into_parts();
+                let answer = office.answer(&head.method, head.uri.path(), &head.headers);
+                Ok::<_, Infallible>(answer.await)
+            }
         });
     loop {
         let (socket, _) = match listener.accept().await {

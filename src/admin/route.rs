@@ -67,9 +67,9 @@ fn caller(path: &str) -> Option<&str> {
 }
 
 impl Office {
-    /// Answers one request.
-    #[must_use]
-    pub fn answer(&self, method: &Method, path: &str, headers: &HeaderMap) -> Answer {
+    /// Answers one request. Waits for nothing but stores that callers are looked up in, and no
+    /// longer than a second for each.
+    pub async fn answer(&self, method: &Method, path: &str, headers: &HeaderMap) -> Answer {
         let Some(page) = Page::at(path) else {
             return text(StatusCode::NOT_FOUND, "not found\n");
         };
@@ -94,9 +94,9 @@ impl Office {
             Page::Reload => config::reload(self),
             Page::Limits => limits::all(self),
             Page::Caller if *method == Method::DELETE => {
-                limits::forgive(self, caller(path).unwrap_or_default())
+                limits::forgive(self, caller(path).unwrap_or_default()).await
             }
-            Page::Caller => limits::one(self, caller(path).unwrap_or_default()),
+            Page::Caller => limits::one(self, caller(path).unwrap_or_default()).await,
         }
     }
 }

@@ -179,7 +179,8 @@ pub(super) fn address_digest(address: IpAddr) -> Digest {
     network_digest(Meaning::Address, address)
 }
 
-fn network_digest(meaning: Meaning, address: IpAddr) -> Digest {
+/// The same, as what is meant.
+pub(super) fn network_digest(meaning: Meaning, address: IpAddr) -> Digest {
     match network(address) {
         IpAddr::V4(address) => Digest::of(meaning, [address.octets().as_slice()]),
         IpAddr::V6(prefix) => Digest::of(meaning, [prefix.octets().as_slice()]),

@@ -4,22 +4,33 @@
 //! here is found by these, through every shard. Two callers with the same eight digits (they are what
 //! the log shows) cannot be told apart. Nothing here is on the path of a request.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use super::caller::{Caller, by_address};
+use super::caller::{Caller, address_digest, by_address, network_digest};
 use super::clock::Clock;
 use super::fingerprint::{Domain, Fingerprint};
 use super::limiter::{Limiter, debt};
 use super::notable::{Notable, SAMPLED};
 use super::pace::Standing;
 use super::quota::{Kind, Quota};
+use super::shared::{Digest, Meaning};
 use super::store::Seen;
 
-/// The digits of a caller: by these its buckets are found.
+/// Whom a name is of: by this its buckets are found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Owner(Vec<u32>);
+pub struct Owner {
+    /// What buckets of this process keep of it.
+    pub(super) digits: Vec<u32>,
+    /// What may name it as a caller in every process.
+    pub(super) callers: Vec<Digest>,
+    /// What names it as a caller and as an address, where it is one.
+    pub(super) address: Option<(Digest, Digest)>,
+    /// Whether its name is of a header, of whose value only the digits are known.
+    pub(super) is_by_digits: bool,
+}
 
 impl Owner {
     /// Whoever the access log names so: `acme`, `x-api-key#1a2b3c4d`, `address 192.0.2.7`,
@@ -28,8 +39,10 @@ impl Owner {
     #[must_use]
     pub fn named(name: &str) -> Self {
         let mut owners = vec![Fingerprint::of(Domain::Proven, [name.as_bytes()])];
+        let mut callers = vec![Digest::of(Meaning::Proven, [name.as_bytes()])];
         if name == "nobody" {
             owners.push(Fingerprint::of(Domain::Nobody, []));
+            callers.push(Digest::of(Meaning::Nobody, []));
         }
         let address = name.strip_prefix("address ").and_then(|text| {
             let text = text.strip_suffix("/64").unwrap_or(text);
@@ -39,12 +52,20 @@ impl Owner {
             owners.push(by_address(Domain::Caller, address));
             owners.push(by_address(Domain::Address, address));
         }
+        let address = address.map(|it| (network_digest(Meaning::Caller, it), address_digest(it)));
+        callers.extend(address.map(|(caller, _)| caller));
         let mut owners: Vec<u32> = owners.into_iter().map(Fingerprint::short).collect();
         let digits = name.rsplit_once('#').map(|(_, digits)| digits);
         let digits =
             digits.filter(|it| it.len() == 8 && it.bytes().all(|it| it.is_ascii_hexdigit()));
-        owners.extend(digits.and_then(|digits| u32::from_str_radix(digits, 16).ok()));
-        Self(owners)
+        let digits = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok());
+        owners.extend(digits);
+        Self {
+            digits: owners,
+            callers,
+            address,
+            is_by_digits: digits.is_some(),
+        }
     }
 }
 
@@ -60,6 +81,14 @@ pub struct Entry<'q> {
     pub is_of_another: bool,
     /// How it stands, with the plan that was given.
     pub standing: Standing,
+}
+
+impl Entry<'_> {
+    /// The emptiest first.
+    pub(super) fn rank(&self) -> (u32, Reverse<Duration>) {
+        let standing = &self.standing;
+        (standing.remaining(), Reverse(standing.until_full()))
+    }
 }
 
 /// What was forgiven.
@@ -85,7 +114,7 @@ impl<C: Clock> Limiter<C> {
             (0..).zip(quotas).map(|(at, it)| (it.tag(), at)).collect();
         let mut entries = Vec::new();
         self.store.look(now, |bucket, of, seen| {
-            if !owner.0.contains(&of.owner) {
+            if !owner.digits.contains(&of.owner) {
                 return;
             }
             let Some(at) = places.get(&of.quota).copied() else {
@@ -106,13 +135,7 @@ impl<C: Clock> Limiter<C> {
                 standing,
             });
         });
-        entries.sort_by_key(|entry| {
-            let standing = &entry.standing;
-            (
-                standing.remaining(),
-                std::cmp::Reverse(standing.until_full()),
-            )
-        });
+        entries.sort_by_key(Entry::rank);
         entries
     }
 
@@ -123,13 +146,13 @@ impl<C: Clock> Limiter<C> {
         let mut still_open = 0;
         self.store.look(now, |_, of, seen| {
             if let Seen::Taken(taken) = seen
-                && owner.0.contains(&of.owner)
+                && owner.digits.contains(&of.owner)
             {
                 still_open += u64::from(taken);
             }
         });
         Forgiven {
-            buckets: self.store.forgive(&owner.0, now),
+            buckets: self.store.forgive(&owner.digits, now),
             still_open,
         }
     }

@@ -4,6 +4,8 @@
 //! rate, find the bucket that was there before. Nothing here knows where a bucket is kept, and no
 //! quota holds state.
 
+mod named;
+
 use std::fmt;
 use std::num::NonZeroU32;
 use std::sync::Arc;

@@ -95,7 +95,8 @@ fn tls() {
     }
 }
 
-fn a_cluster() {
+/// Three servers that are one.
+pub fn cluster() -> Vec<Redis> {
     let nodes: Vec<Redis> = (0..3)
         .map(|_| {
             // The second port of a node is its first and 10,000.
@@ -136,6 +137,11 @@ fn a_cluster() {
             info.contains("cluster_state:ok") && info.contains("cluster_known_nodes:3")
         });
     }
+    nodes
+}
+
+fn a_cluster() {
+    let nodes = cluster();
     let upstream = Upstream::recording();
     let store = format!(
         "{PATIENT}\ncluster = true\nnodes = [\"{}\"]",

@@ -23,6 +23,7 @@ mod failing;
 mod kinds;
 mod redis;
 mod reload;
+mod seen;
 mod setting;
 
 use std::process::ExitCode;
@@ -57,6 +58,7 @@ fn main() -> ExitCode {
         failing::ALL,
         kinds::ALL,
         reload::ALL,
+        seen::ALL,
     ];
     let trials = files.into_iter().flatten().map(|(name, test)| {
         let name = name.strip_prefix("store::").unwrap_or(name);

@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 const PREFIX: &str = "fc1:";
 
 /// 128 bits that every replica finds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Digest([u8; 16]);
 
 /// Keeps equal bytes that mean different things apart.

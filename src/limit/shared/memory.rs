@@ -25,6 +25,7 @@ use crate::limit::Moment;
 use crate::limit::fingerprint::{Fingerprint, Spread};
 use crate::limit::limiter::Shortage;
 use crate::limit::pace::{Pace, Standing};
+use crate::limit::store::Tag;
 
 /// How many shards the memory has. One lock each.
 pub(super) const SHARDS: usize = 64;
@@ -48,6 +49,7 @@ pub(super) struct Memory {
 #[derive(Debug)]
 struct Page {
     digest: Digest,
+    of: Tag,
     /// It is paid for up to here at least.
     floor: Moment,
     /// It was paid for up to here at most, when it was last looked at.
@@ -79,6 +81,7 @@ pub(super) struct Want<'q> {
     pub(super) place: usize,
     pub(super) pace: &'q Pace,
     pub(super) bucket: Fingerprint,
+    pub(super) of: Tag,
     pub(super) cost: u32,
     /// How much is asked for at once, where that is more than one.
     pub(super) lease: u32,
@@ -147,7 +150,7 @@ impl Memory {
         if !pages.contains_key(&want.bucket) {
             drop(pages);
             // Hashed outside of the lock.
-            let page = Page::new(digest());
+            let page = Page::new(digest(), want.of);
             pages = self.shard(want.bucket).lock();
             if pages.len() >= PER_SHARD {
                 pages.retain(|_, page| page.says_something(now));
@@ -244,6 +247,28 @@ impl Memory {
             .map(|page| page.digest)
     }
 
+    /// The buckets of an owner by its digits: under which key each is kept, and what it is of.
+    pub(super) fn of(&self, owner: &[u32]) -> Vec<(Fingerprint, Tag, Digest)> {
+        let mut all = Vec::new();
+        for shard in &self.shards {
+            let pages = shard.lock();
+            let its = pages
+                .iter()
+                .filter(|(_, page)| owner.contains(&page.of.owner));
+            all.extend(its.map(|(bucket, page)| (*bucket, page.of, page.digest)));
+        }
+        all
+    }
+
+    /// Forgets whatever was said of an owner's buckets, and what was granted to it. What a question
+    /// that is on its way brings is forgotten too: it was asked before.
+    pub(super) fn forget(&self, owner: &[u32]) {
+        for shard in &self.shards {
+            let mut pages = shard.lock();
+            pages.retain(|_, page| !owner.contains(&page.of.owner));
+        }
+    }
+
     /// Forgets what no longer says anything in one shard (taken modulo [`SHARDS`]).
     pub(super) fn sweep(&self, shard: usize, now: Moment) {
         if let Some(pages) = self.shards.get(shard % SHARDS) {
@@ -263,9 +288,10 @@ impl Memory {
 }
 
 impl Page {
-    const fn new(digest: Digest) -> Self {
+    const fn new(digest: Digest, of: Tag) -> Self {
         Self {
             digest,
+            of,
             floor: Moment::from_nanos(0),
             ceiling: Moment::from_nanos(0),
             believed: Moment::from_nanos(0),

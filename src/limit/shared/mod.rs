@@ -8,6 +8,7 @@
 //! Must never wait longer than the store's configured time, never hold a lock while it waits, and never
 //! send a key, a header or an address to the store in clear.
 
+mod account;
 mod breaker;
 mod connect;
 mod failure;
@@ -194,6 +195,7 @@ impl Group {
                 place: *place,
                 pace,
                 bucket: ask.bucket,
+                of: ask.of,
                 cost: ask.cost.min(pace.burst()).get(),
                 lease: lease(pace, self.replicas),
             })

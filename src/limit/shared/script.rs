@@ -11,6 +11,7 @@ use super::memory::Said;
 use crate::limit::pace::Pace;
 
 static GCRA: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("gcra.lua")));
+static ACCOUNT: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("account.lua")));
 static REFUND: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("refund.lua")));
 
 /// What is asked of one bucket.
@@ -81,10 +82,31 @@ pub(super) async fn refund(
     answer.map(drop).map_err(|error| told(&error))
 }
 
+/// How far buckets are from full, in ns; forgives them where that is wanted.
+pub(super) async fn account(
+    connection: &mut Connection,
+    buckets: &[Digest],
+    forgives: bool,
+) -> Result<Vec<u64>, Failure> {
+    let mut call = ACCOUNT.prepare_invoke();
+    for bucket in buckets {
+        call.key(bucket.key());
+    }
+    call.arg(u8::from(forgives));
+    let answer: Result<Vec<u64>, RedisError> = call.invoke_async(connection).await;
+    let debts = answer.map_err(|error| told(&error))?;
+    if debts.len() == buckets.len() {
+        Ok(debts)
+    } else {
+        Err(Failure::Protocol)
+    }
+}
+
 /// Makes sure that the other side is a store that answers, and knows the scripts.
 pub(super) async fn greet(connection: &mut Connection) -> Result<(), RedisError> {
     GCRA.load_async(connection).await?;
     REFUND.load_async(connection).await?;
+    ACCOUNT.load_async(connection).await?;
     Ok(())
 }
 

@@ -145,6 +145,12 @@ impl Inner {
         self.clock.now()
     }
 
+    /// The connection, where there is one.
+    pub(super) fn connection(&self) -> Option<Connection> {
+        let kept = self.connection.lock().clone();
+        kept.map(|(_, connection)| connection)
+    }
+
     /// Until when a request that comes now may wait.
     pub(super) fn deadline(&self) -> Instant {
         Instant::now() + self.timeout

@@ -22,6 +22,7 @@ fn want(pace: &Pace, cost: u32, lease: u32) -> Want<'_> {
         place: 0,
         pace,
         bucket: bucket("b"),
+        of: Tag { owner: 1, quota: 2 },
         cost,
         lease,
     }
@@ -215,4 +216,32 @@ fn it_is_bounded_and_forgets_what_says_nothing_first() {
     assert!(memory.len() < SHARDS * PER_SHARD);
     (0..SHARDS).for_each(|shard| memory.sweep(shard, at(60)));
     assert_eq!(memory.len(), 1, "the one that is asked about");
+}
+
+#[test]
+fn an_owner_is_forgotten_with_what_is_on_its_way_and_nobody_else() {
+    let (memory, pace) = (Memory::new(), pace());
+    let mine = want(&pace, 1, 20);
+    let other = Want {
+        bucket: bucket("other"),
+        of: Tag { owner: 9, quota: 2 },
+        ..mine
+    };
+    for want in [&mine, &other] {
+        let (_, flight) = asks(&memory, want, at(0));
+        memory.note(want, said(20, 60), (at(0), at(0)));
+        memory.landed(want.bucket, &flight);
+    }
+    let (_, late) = asks(&memory, &Want { cost: 40, ..mine }, at(1));
+    let found = memory.of(&[1]);
+    assert_eq!(found, [(mine.bucket, mine.of, Digest::nothing())]);
+    memory.forget(&[1]);
+    assert_eq!(memory.of(&[1]), []);
+    // It was asked before the bucket was forgiven.
+    memory.note(&mine, said(0, 200), (at(1), at(2)));
+    memory.landed(mine.bucket, &late);
+    assert_eq!(memory.of(&[1]), []);
+    asks(&memory, &mine, at(2));
+    let word = memory.look(&other, Digest::nothing, at(2));
+    assert!(matches!(word, Word::Taken), "{word:?}");
 }
