@@ -34,6 +34,7 @@ pub struct Caller {
     fingerprint: Fingerprint,
     known: Known,
     plan: Option<usize>,
+    is_configured: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,6 +71,7 @@ pub fn identify(sources: &[Source], fields: &Fields, address: IpAddr) -> Caller 
                         fingerprint,
                         known: Known::Header(name.clone()),
                         plan: None,
+                        is_configured: false,
                     };
                 }
             }
@@ -78,6 +80,7 @@ pub fn identify(sources: &[Source], fields: &Fields, address: IpAddr) -> Caller 
                     fingerprint: by_address(Domain::Caller, address),
                     known: Known::Address(address),
                     plan: None,
+                    is_configured: false,
                 };
             }
         }
@@ -86,6 +89,7 @@ pub fn identify(sources: &[Source], fields: &Fields, address: IpAddr) -> Caller 
         fingerprint: Fingerprint::of(Domain::Nobody, []),
         known: Known::No,
         plan: None,
+        is_configured: false,
     }
 }
 
@@ -98,6 +102,16 @@ impl Caller {
             fingerprint: Fingerprint::of(Domain::Proven, [name.as_bytes()]),
             known: Known::Proven(name),
             plan,
+            is_configured: false,
+        }
+    }
+
+    /// The same, of somebody whom the configuration names: there are no more of these than it says.
+    #[must_use]
+    pub fn configured(name: Arc<str>, plan: Option<usize>) -> Self {
+        Self {
+            is_configured: true,
+            ..Self::proven(name, plan)
         }
     }
 
@@ -119,6 +133,11 @@ impl Caller {
             Known::Address(address) => network_digest(Meaning::Caller, *address),
             Known::No => Digest::of(Meaning::Nobody, []),
         }
+    }
+
+    /// Whether the configuration names them, so that traffic cannot make up more of them.
+    pub(super) const fn is_configured(&self) -> bool {
+        self.is_configured
     }
 
     /// The place of their plan in the configuration. Whoever is not proven has none.

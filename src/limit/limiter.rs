@@ -147,7 +147,7 @@ impl<C: Clock> Limiter<C> {
         let known = table.tat(ask.bucket).copied();
         let owed = match known {
             Some(tat) => debt(tat, now),
-            None if self.fits(quota, &mut table, 0, now) => 0,
+            None if self.fits(&ask, &mut table, 0, now) => 0,
             None => {
                 drop(table);
                 let mut overflow = self.store.lock_overflow();
@@ -233,7 +233,7 @@ impl<C: Clock> Limiter<C> {
                 *tat = owing(next, now);
             }
             next
-        } else if self.fits(quota, &mut table, 0, now) {
+        } else if self.fits(ask, &mut table, 0, now) {
             let next = pace.decide(0, cost);
             if let Ok(next) = next {
                 table.put(bucket, owing(next, now), of);
@@ -259,12 +259,12 @@ impl<C: Clock> Limiter<C> {
     /// Buckets whose number the configuration bounds always fit.
     pub(super) fn fits(
         &self,
-        quota: &Quota,
+        ask: &Ask<'_>,
         table: &mut Table,
         entering: usize,
         now: Moment,
     ) -> bool {
-        !quota.floods() || self.store.has_room(table, entering, now)
+        !ask.floods || self.store.has_room(table, entering, now)
     }
 }
 

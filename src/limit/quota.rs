@@ -102,6 +102,8 @@ pub(super) struct Ask<'q> {
     pub(super) of: Tag,
     pub(super) cost: NonZeroU32,
     pub(super) kind: &'q Kind,
+    /// Whether traffic can make up more buckets like this one, so that they need room.
+    pub(super) floods: bool,
 }
 
 impl Quota {
@@ -239,6 +241,7 @@ impl Quota {
             },
             cost: self.cost(who),
             kind: &self.measure(who.plan()).kind,
+            floods: self.floods(who),
         })
     }
 
@@ -271,9 +274,10 @@ impl Quota {
         self.scope.short()
     }
 
-    /// Whether the number of its buckets depends on traffic, not on the configuration alone.
-    pub(super) const fn floods(&self) -> bool {
-        self.by_caller || self.by_address || self.by_tenant
+    /// Whether the number of buckets like this subject's depends on traffic, not on the configuration
+    /// alone, which names endpoints, skills and some callers.
+    const fn floods(&self, who: &Subject<'_>) -> bool {
+        (self.by_caller && !who.is_configured()) || self.by_address || self.by_tenant
     }
 
     /// What holds with a plan.

@@ -110,8 +110,8 @@ impl<C: Clock> Limiter<C> {
                 .iter()
                 .filter(|other| other.enters && same_shard(other.ask.bucket, bucket))
                 .count();
-            if self.fits(draft.quota, table, entering, now) {
-                draft.enters = draft.quota.floods();
+            if self.fits(&draft.ask, table, entering, now) {
+                draft.enters = draft.ask.floods;
             } else {
                 draft.place = Place::Overflow;
                 self.store.count_overflow();

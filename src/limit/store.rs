@@ -27,7 +27,7 @@ pub const SHARDS: usize = 64;
 const SWEEP_EVERY_NS: u64 = 100_000_000;
 
 /// An emptied table keeps this much room.
-const ROOM_KEPT: usize = 64;
+pub(super) const ROOM_KEPT: usize = 64;
 
 /// The buckets of all quotas.
 #[derive(Debug)]
@@ -164,6 +164,11 @@ impl Store {
     }
 }
 
+/// The room that a table of so many is left, to grow into.
+fn room_for(used: usize) -> usize {
+    used.saturating_mul(2).max(ROOM_KEPT)
+}
+
 /// The topmost bits choose the shard; the table within takes others ([`Spread`]).
 const fn shard_of(bucket: Fingerprint) -> usize {
     (bucket.high() >> (u64::BITS - SHARDS.trailing_zeros())) as usize
@@ -272,15 +277,11 @@ impl Table {
         self.swept = Some(now);
     }
 
+    /// A table's own `capacity` is not asked: what was removed from a table that was nearly full counts
+    /// as room that it does not have, so an emptied one can look small and be large.
     fn shrink(&mut self) {
-        let used = self.buckets.len();
-        if self.buckets.capacity() / 4 > used.max(ROOM_KEPT) {
-            self.buckets.shrink_to(used.saturating_mul(2));
-        }
-        let used = self.taken.len();
-        if self.taken.capacity() / 4 > used.max(ROOM_KEPT) {
-            self.taken.shrink_to(used.saturating_mul(2));
-        }
+        self.buckets.shrink_to(room_for(self.buckets.len()));
+        self.taken.shrink_to(room_for(self.taken.len()));
     }
 
     #[cfg(test)]

@@ -18,6 +18,7 @@ pub const LONGEST_TENANT: usize = 256;
 pub struct Subject<'c> {
     caller: Fingerprint,
     plan: Option<usize>,
+    is_configured: bool,
     address: IpAddr,
     call: Option<Call<'c>>,
 }
@@ -40,6 +41,7 @@ impl Subject<'static> {
         Self {
             caller: caller.fingerprint(),
             plan: caller.plan(),
+            is_configured: caller.is_configured(),
             address,
             call: None,
         }
@@ -54,12 +56,18 @@ impl<'c> Subject<'c> {
             call: Some(call),
             caller: self.caller,
             plan: self.plan,
+            is_configured: self.is_configured,
             address: self.address,
         }
     }
 
     pub(super) const fn caller(&self) -> Fingerprint {
         self.caller
+    }
+
+    /// Whether the caller is one of those that the configuration names.
+    pub(super) const fn is_configured(&self) -> bool {
+        self.is_configured
     }
 
     /// The place of the caller's plan among the configured ones.

@@ -171,7 +171,7 @@ pub fn compile(
         })
         .collect();
     let known = settings.known.iter();
-    let proven = known.map(|caller| limit::Caller::proven((*caller.name).into(), caller.plan));
+    let proven = known.map(|caller| limit::Caller::configured((*caller.name).into(), caller.plan));
     let key_header = settings.callers.key_header.clone();
     Snapshot {
         generation,

@@ -94,6 +94,16 @@ fn from_the_first_moment_each_answer_ends_its_connection() {
     let gateway = Gateway::start_whole(&shutdown("20s", "1s", &upstream));
     let forwarded = post(call("1"));
     let refused = Post::to("/a2a").field("A2A-Version", "9.9").body(call("2"));
+    // Each worker is told in its own time: one connection at least at each, to know when.
+    let mut scouts = Vec::new();
+    wait_until("a connection at each worker", || {
+        let mut scout = gateway.client();
+        assert!(!scout.ask(refused.bytes()).closes());
+        scouts.push(scout);
+        let metrics = gateway.metrics();
+        let at = |worker| metrics[&format!("forecourt_worker_connections{{worker=\"{worker}\"}}")];
+        at(0) >= 1.0 && at(1) >= 1.0
+    });
     let (mut kept, mut other) = (gateway.client(), gateway.client());
     assert!(!kept.ask(&forwarded).closes());
     assert!(!other.ask(refused.bytes()).closes());
@@ -109,7 +119,9 @@ fn from_the_first_moment_each_answer_ends_its_connection() {
                 let _ = hurried.await;
             }));
         });
-        wait_until("leaving", || gateway.ask(refused.bytes()).closes());
+        for scout in &mut scouts {
+            wait_until("leaving", || scout.ask(refused.bytes()).closes());
+        }
         for (client, bytes) in [
             (&mut kept, &forwarded[..]),
             (&mut other, &refused.bytes()[..]),

@@ -13,7 +13,7 @@ use crate::limit::caller::{Caller, Source, identify};
 use crate::limit::clock::ManualClock;
 use crate::limit::fingerprint::Fingerprint;
 use crate::limit::store::same_shard;
-use crate::limit::{Allowance, Call, Dimension, Rule};
+use crate::limit::{Allowance, Call, Dimension, Per, Rule};
 
 const HOME: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1));
 
@@ -661,4 +661,51 @@ fn quotas_that_are_kept_elsewhere_are_passed_over() {
         assert!(admitted(limiter.check(&quotas[..1], &who("k"))));
     }
     assert_eq!(limiter.live(), 2);
+}
+
+/// A table in which every shard is full of strangers who owe.
+fn crowded() -> Limiter<ManualClock> {
+    let (limiter, _) = limiter(0);
+    let flood = [quota("flood", Dimension::Caller, secs(3600), 1)];
+    for key in 0..10_000_u32 {
+        limiter.check(&flood, &who(&key.to_string()));
+    }
+    assert_eq!(limiter.live(), SHARDS + 1);
+    limiter
+}
+
+#[test]
+fn whom_the_configuration_names_is_no_stranger_in_a_full_table() {
+    use Dimension::{Address, Caller as ByCaller, Skill, Tenant};
+    let subject = |caller: Caller| Subject::new(&caller, HOME);
+    let acme = subject(Caller::configured("acme".into(), None));
+    let token = subject(Caller::proven("idp/buyer".into(), None));
+    let wide = || quota("wide", Dimension::All, secs(60), 1000);
+    for (per, is_bounded) in [
+        (&[ByCaller][..], true),
+        (&[ByCaller, Skill], true),
+        (&[ByCaller, Address], false),
+        (&[ByCaller, Tenant], false),
+    ] {
+        let compiled = || {
+            let per = per.iter().copied().collect::<Per>();
+            Quota::compile(&Rule::new("q", per, rate(secs(60), 5)), "lakeside")
+        };
+        // Alone, and beside another quota: there are two ways to decide.
+        for quotas in [vec![compiled()], vec![compiled(), wide()]] {
+            let limiter = crowded();
+            let before = limiter.overflowed();
+            // Two calls of a stranger, and what is left is everybody's who has no bucket.
+            for _ in 0..2 {
+                assert!(admitted(limiter.check(&quotas, &who("stranger"))));
+            }
+            assert_eq!(limiter.overflowed(), before + 2);
+            let (own, shared) = if is_bounded { (5, 3) } else { (3, 0) };
+            for (who, left) in [(&acme, own), (&token, shared), (&who("stranger"), 0)] {
+                assert_eq!(remaining(&limiter, &quotas[0], who), left, "{per:?}");
+                assert_eq!(spend(&limiter, &quotas, who).0, left, "{per:?}");
+            }
+            assert_eq!(spend(&limiter, &quotas, &acme).0, 0);
+        }
+    }
 }

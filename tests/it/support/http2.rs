@@ -99,7 +99,9 @@ impl Http2 {
     ) -> Result<ResponseFuture, h2::Error> {
         let (answer, mut stream) = self.begin(request, body.is_empty()).await?;
         if !body.is_empty() {
-            stream.send_data(Bytes::from(body.to_owned()), true)?;
+            // Who is answered before the body goes out, and reset, has nothing more to send: whether it
+            // was that, or no answer at all, the answer tells.
+            let _ = stream.send_data(Bytes::from(body.to_owned()), true);
         }
         Ok(answer)
     }
