@@ -120,7 +120,12 @@ pub(super) fn all(office: &Office) -> Answer {
     let in_use = limiter.in_use(&bare(&placed));
     let quotas = snapshot.settings.quotas.iter().enumerate();
     let quotas = quotas.map(|(at, quota)| {
-        let meters = office.shared.metrics.quota(&quota.name);
+        let metrics = &office.shared.metrics;
+        let meters = match quota.kept {
+            None => metrics.quota(&quota.name),
+            Some(_) => metrics.stored_quota(&quota.name),
+        };
+        let (admitted, refused) = meters.total();
         let here = || {
             placed
                 .iter()
@@ -129,8 +134,8 @@ pub(super) fn all(office: &Office) -> Answer {
         };
         Limited {
             name: &quota.name,
-            admitted: meters.admitted.get(),
-            refused: meters.refused.get(),
+            admitted,
+            refused,
             in_use: here().map(|(_, in_use)| in_use).sum(),
             overflow: here()
                 .filter_map(|(placed, _)| {

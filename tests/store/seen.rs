@@ -22,6 +22,7 @@ tests!(
     a_cluster_is_asked_part_by_part,
     a_store_that_hangs_is_told_in_time_and_the_rest_is_forgiven,
     a_store_that_is_away_is_told_and_the_rest_is_forgiven,
+    what_a_store_decided_is_counted_among_the_quotas,
 );
 
 const BY_DIGITS: &str = "caller";
@@ -309,4 +310,21 @@ fn a_store_that_is_away_is_told_and_the_rest_is_forgiven() {
         crate::setting::is_degraded(&gateway)
     });
     fails(&gateway, &mut client, "unreachable");
+}
+
+fn what_a_store_decided_is_counted_among_the_quotas() {
+    let (redis, upstream) = (Redis::start(), Upstream::recording());
+    let gateway = gateway(&upstream, &redis.url(), &quota("2/day", 2));
+    let mut client = gateway.client();
+    let waits = [(); 5].map(|()| wait(&asks(&mut client, "one")).is_some());
+    assert_eq!(waits, [false, false, true, true, true]);
+    let request = Post::method("GET", "/limits").field("Host", "127.0.0.1");
+    let listed = gateway.admin().ask(request.bytes()).json()["quotas"].clone();
+    let counted: Vec<_> = listed
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| (it["admitted"].clone(), it["refused"].clone()))
+        .collect();
+    assert_eq!(counted, [(json!(2), json!(3))]);
 }
