@@ -115,3 +115,29 @@ fn a_full_table_shows_on_the_metrics() {
     assert!(!ask("known"));
     assert!(ask("known"));
 }
+
+#[test]
+fn a_caller_of_the_configuration_has_its_bucket_though_strangers_filled_the_table() {
+    let upstream = Upstream::recording();
+    let digest = forecourt::credential::fresh::digest("fc_acme-key");
+    let gateway = Gateway::start(&format!(
+        "[limits]\nlimiter_keys = 64\n[caller.acme]\nkey_sha256 = \"{digest}\"\n\
+         [callers]\nidentify = [\"header:x-buyer\", \"address\"]\n\
+         [quota.q]\nper = \"caller\"\nrate = \"1/day\"\nburst = 2\n{}",
+        dealer_with(
+            &upstream,
+            "",
+            "authenticate = \"optional\"\nquotas = [\"q\"]"
+        )
+    ));
+    let ask = |name: &str, value: &str| {
+        let post = Post::to("/a2a").field(name, value).body(call("1"));
+        gateway.ask(post.bytes()).text().contains("RATE_LIMITED")
+    };
+    for number in 0..300 {
+        ask("X-Buyer", &number.to_string());
+    }
+    assert!(ask("X-Buyer", "another"), "what strangers share is used up");
+    let known = [(); 3].map(|()| ask("X-Api-Key", "fc_acme-key"));
+    assert_eq!(known, [false, false, true]);
+}
