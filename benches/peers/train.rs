@@ -13,7 +13,7 @@ use super::proxies::{Ground, Manner, Who, find};
 use super::scenarios::{job, refused};
 
 /// Events of each stream.
-const EVENTS: u64 = 20;
+const EVENTS: u64 = 200;
 
 /// Does each kind of work with the binary and ends it in order, so that it writes what it counted.
 pub(crate) fn train(ground: &Ground) -> Result<(), Failure> {
@@ -65,11 +65,11 @@ pub(crate) fn train(ground: &Ground) -> Result<(), Failure> {
         (
             "streams",
             Job {
-                connections: 100,
+                connections: 200,
                 events: true,
                 answer: None,
-                path: format!("/a2a/events?every=5&count={EVENTS}"),
-                ..clear(100)
+                path: format!("/a2a/events?every=10&count={EVENTS}"),
+                ..clear(200)
             },
         ),
     ];

@@ -143,10 +143,24 @@ fn without_descriptors_accepting_pauses_and_goes_on() {
     let file = directory.path().join("forecourt.toml");
     fs::write(&file, two_workers(&dealer(&upstream))).unwrap();
     let mut process = Process::start_through("ulimit -n 64; exec \"$@\"", Stdio::null(), &file);
-    let (public, _) = process.addresses();
+    let (public, admin) = process.addresses();
     let refused = Post::to("/a2a").field("A2A-Version", "9.9").body(call("1"));
     let mut first = Client::connect(public);
     assert_eq!(first.ask(refused.bytes()).code(), -32009);
+    // Each worker takes its own descriptors when it begins: one connection at each, to know it has.
+    let mut scouts = Vec::new();
+    wait_until("a connection at each worker", || {
+        let mut scout = Client::connect(public);
+        assert_eq!(scout.ask(refused.bytes()).code(), -32009);
+        scouts.push(scout);
+        let asked = Post::method("GET", "/metrics").field("Host", "127.0.0.1");
+        let metrics = Client::connect(admin).ask(asked.bytes()).text();
+        let is_idle =
+            |line: &str| line.starts_with("forecourt_worker_connections{") && line.ends_with(" 0");
+        !metrics.lines().any(is_idle)
+            && metrics.matches("forecourt_worker_connections{").count() == 2
+    });
+    drop(scouts);
 
     let mut many: Vec<_> = (0..80).map(|_| Client::connect(public)).collect();
     process.says("cannot accept connections");

@@ -408,8 +408,12 @@ fn a_drain_ends_connections_in_order() {
             runtime.block_on(gateway.inner.drain(std::future::pending()));
         });
         wait_until("not ready", || gateway.admin_get("/readyz").status == 503);
-        let answer = connect().ask(refused.bytes());
-        assert_eq!((answer.code(), answer.closes()), (-32009, true));
+        // Each worker is told in its own time.
+        wait_until("leaving", || {
+            let answer = connect().ask(refused.bytes());
+            assert_eq!(answer.code(), -32009);
+            answer.closes()
+        });
         wait_until("closed to new connections", || {
             Client::try_connect(gateway.address()).is_err()
         });
