@@ -211,7 +211,7 @@ impl<'s> Call<'s, '_> {
         if let Some(refusal) = asker.refusal {
             // In memory of its own: whoever goes on does not pay for it.
             let stop = Box::pin(self.turn_away(refusal, body, record)).await;
-            admit::charge(endpoint, &subject, record);
+            stored::charge(endpoint, &subject, fields, record).await;
             return Err(stop);
         }
 

@@ -56,19 +56,41 @@ async fn ask(
     }
 }
 
-/// Charges a call that was refused before its quotas were asked, wherever they are kept.
+/// Charges a call that was refused before its quotas were asked, wherever they are kept, and counts no
+/// decision: nobody was admitted or refused by a quota.
 pub(super) async fn charge(
     endpoint: &Endpoint,
     subject: &Subject<'_>,
     fields: &Fields,
     record: &mut Record,
 ) {
-    if endpoint.groups.is_empty() {
-        admit::charge(endpoint, subject, record);
-        return;
+    admit::charge(endpoint, subject, record);
+    if !endpoint.groups.is_empty() {
+        Box::pin(charge_stores(endpoint, subject, fields, record)).await;
     }
-    // What cannot pay is empty already, and places are free again at once.
-    drop(Box::pin(decide(endpoint, subject, fields, record)).await);
+}
+
+async fn charge_stores(
+    endpoint: &Endpoint,
+    subject: &Subject<'_>,
+    fields: &Fields,
+    record: &mut Record,
+) {
+    let Some(caller) = record.caller().cloned() else {
+        return;
+    };
+    let shared = Arc::clone(&record.worker().shared);
+    let identity = Identity {
+        caller: &caller,
+        fields,
+    };
+    let mut asked = Vec::with_capacity(endpoint.groups.len());
+    for group in &endpoint.groups {
+        // What cannot pay is empty already.
+        let decided = group.check(&shared.limiter, &endpoint.quotas, subject, &identity);
+        asked.push((group, decided.await.by));
+    }
+    announce(endpoint, subject, &asked, record);
 }
 
 /// Decides; counts the decision and prepares what the answer will say of it.

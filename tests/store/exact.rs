@@ -23,6 +23,7 @@ tests!(
     a_call_costs_what_it_costs,
     tenants_and_skills_are_counted_apart,
     a_proven_callers_plan_holds_in_the_store,
+    what_is_refused_early_is_charged_in_the_store,
 );
 
 fn who_waits_as_long_as_is_told_is_admitted() {
@@ -243,4 +244,28 @@ fn a_proven_callers_plan_holds_in_the_store() {
         }
     }
     assert_eq!(redis.keys().len(), 2);
+}
+
+fn what_is_refused_early_is_charged_in_the_store() {
+    let (redis, upstream) = (Redis::start(), Upstream::recording());
+    let digest = forecourt::credential::fresh::digest("fc_acme-key");
+    let quota = "[quota.q]\nper = \"address\"\nrate = \"4/day\"\nburst = 4\nstore = \"central\"\n";
+    let whole = configured(&upstream, &redis.url(), PATIENT, quota)
+        .replace("quotas = [", "authenticate = \"required\"\nquotas = [");
+    let gateways = [(); 2].map(|()| {
+        let caller = format!("[caller.acme]\nkey_sha256 = \"{digest}\"\n{whole}");
+        let gateway = Gateway::start_two(&caller);
+        connected(&gateway);
+        gateway
+    });
+    let [mut one, mut two] = gateways.each_ref().map(Gateway::client);
+    // Guessed keys, and a body that nobody can read.
+    assert_eq!(asks(&mut one, "guess-1").status, 401);
+    assert_eq!(asks(&mut two, "guess-2").status, 401);
+    let broken = Post::to("/a2a").field("X-Api-Key", "fc_acme-key").body("{");
+    assert_eq!(one.ask(broken.bytes()).code(), -32700);
+    // The fourth is left, for whoever comes first, and none of this was a decision of a quota.
+    assert_eq!(decisions(&gateways[0], "admitted", "store"), 0.0);
+    assert_eq!(wait(&asks(&mut two, "fc_acme-key")), None);
+    assert!(wait(&asks(&mut one, "fc_acme-key")).is_some());
 }
