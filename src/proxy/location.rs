@@ -49,33 +49,12 @@ pub(super) fn translate(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::upstream::{Meters, Parts, Timeouts};
-    use http::HeaderValue;
-    use std::time::Duration;
+    use crate::upstream::Parts;
 
     fn upstream(path: &str) -> Upstream {
-        let time = Duration::from_secs(1);
         Upstream::new(Parts {
-            name: "u".into(),
-            host: "127.0.0.1".into(),
-            port: 9001,
-            authority: HeaderValue::from_static("127.0.0.1:9001"),
             path: path.into(),
-            trailing_slash: false,
-            preserve_host: false,
-            headers: [].into(),
-            timeouts: Timeouts {
-                connect: time,
-                response: time,
-                idle: time,
-                keep_alive: time,
-            },
-            max_connections: 1,
-            http2: false,
-            max_waiting: 1,
-            max_in_flight: None,
-            meters: Meters::default(),
-            secure: None,
+            ..Parts::bare("u", 9001)
         })
     }
 

@@ -132,6 +132,36 @@ pub struct Parts {
     pub secure: Option<Arc<Secure>>,
 }
 
+#[cfg(test)]
+impl Parts {
+    /// An upstream of this machine that tests say the rest of: a second for everything, one connection.
+    pub(crate) fn bare(name: &str, port: u16) -> Self {
+        let second = Duration::from_secs(1);
+        Self {
+            name: name.into(),
+            host: "127.0.0.1".into(),
+            port,
+            authority: HeaderValue::from_str(&format!("127.0.0.1:{port}")).unwrap(),
+            path: "".into(),
+            trailing_slash: false,
+            http2: false,
+            preserve_host: false,
+            headers: [].into(),
+            timeouts: Timeouts {
+                connect: second,
+                response: second,
+                idle: second,
+                keep_alive: second,
+            },
+            max_connections: 1,
+            max_waiting: 1,
+            max_in_flight: None,
+            meters: Meters::default(),
+            secure: None,
+        }
+    }
+}
+
 impl Upstream {
     /// Makes an upstream without touching the network.
     #[must_use]

@@ -297,35 +297,15 @@ async fn open(
 
 #[cfg(test)]
 mod tests {
-    use http::HeaderValue;
-
     use super::*;
-    use crate::upstream::{Meters, Parts, Timeouts};
+    use crate::upstream::Parts;
 
     #[tokio::test(start_paused = true)]
     async fn whoever_waited_in_vain_leaves_nothing_behind() {
-        let time = Duration::from_secs(1);
         let upstream = Arc::new(Upstream::new(Parts {
-            name: "u".into(),
-            host: "127.0.0.1".into(),
-            port: 1,
-            authority: HeaderValue::from_static("u"),
-            path: "".into(),
-            trailing_slash: false,
-            http2: false,
-            preserve_host: false,
-            headers: [].into(),
-            timeouts: Timeouts {
-                connect: time,
-                response: time,
-                idle: time,
-                keep_alive: time,
-            },
             max_connections: 0,
             max_waiting: 10,
-            max_in_flight: None,
-            meters: Meters::default(),
-            secure: None,
+            ..Parts::bare("u", 1)
         }));
         let pool = Pools::default().of(&upstream);
         for _ in 0..5 {

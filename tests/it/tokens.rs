@@ -3,8 +3,10 @@
 mod keys;
 
 use std::fs;
+use std::path::PathBuf;
 
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::support::call::{Post, call};
 use crate::support::gateway::{NOW_MS, dealer_with};
@@ -69,6 +71,14 @@ fn judged(gateway: &Gateway, issuer: &str, result: &str) -> f64 {
 
 fn caller(gateway: &Gateway) -> String {
     gateway.last_line()["caller"].as_str().unwrap().to_owned()
+}
+
+/// A file of keys, and the place that goes with it.
+fn published(keys: &str) -> (TempDir, PathBuf) {
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("keys.json");
+    fs::write(&file, keys).unwrap();
+    (place, file)
 }
 
 #[test]
@@ -194,9 +204,7 @@ fn who_is_not_believed_is_told_so_and_the_dealer_hears_nothing() {
 fn a_token_that_was_believed_is_believed_only_as_long_as_it_holds() {
     let upstream = Upstream::recording();
     let key = Key::ed25519();
-    let place = tempfile::tempdir().unwrap();
-    let file = place.path().join("keys.json");
-    fs::write(&file, set([key.jwk("k")])).unwrap();
+    let (_place, file) = published(&set([key.jwk("k")]));
     let jwks = file.to_str().unwrap();
     let gateway = Gateway::start(&configuration(&upstream, jwks, "leeway = \"0s\""));
     let token = key.token("k", &claims("alice"));
@@ -262,9 +270,7 @@ fn tokens_that_are_made_up_push_out_none_that_are_good() {
 fn a_bucket_belongs_to_the_caller_whatever_the_token() {
     let upstream = Upstream::recording();
     let key = Key::ed25519();
-    let place = tempfile::tempdir().unwrap();
-    let file = place.path().join("keys.json");
-    fs::write(&file, set([key.jwk("k")])).unwrap();
+    let (_place, file) = published(&set([key.jwk("k")]));
     let endpoint = "authenticate = \"required\"\nquotas = [\"each\"]";
     let gateway = Gateway::start(&format!(
         "{}{}[quota.each]\nper = \"caller\"\nrate = \"1/day\"\n",
@@ -292,9 +298,7 @@ fn a_bucket_belongs_to_the_caller_whatever_the_token() {
 fn a_token_names_the_plan_that_its_caller_has() {
     let upstream = Upstream::recording();
     let key = Key::ed25519();
-    let place = tempfile::tempdir().unwrap();
-    let file = place.path().join("keys.json");
-    fs::write(&file, set([key.jwk("k")])).unwrap();
+    let (_place, file) = published(&set([key.jwk("k")]));
     let endpoint = "authenticate = \"required\"\nquotas = [\"each\"]";
     let quotas = "[quota.each]\nper = \"caller\"\nrate = \"1/day\"\n\
                   [plan.silver.quotas]\neach = { rate = \"2/day\" }\n\
@@ -331,9 +335,7 @@ fn a_token_names_the_plan_that_its_caller_has() {
 fn an_issuers_callers_call_where_they_may_and_nowhere_else() {
     let upstream = Upstream::recording();
     let key = Key::ed25519();
-    let place = tempfile::tempdir().unwrap();
-    let file = place.path().join("keys.json");
-    fs::write(&file, set([key.jwk("k")])).unwrap();
+    let (_place, file) = published(&set([key.jwk("k")]));
     let gateway = Gateway::start(&format!(
         "{}[endpoint.other]\npath = \"/other\"\nupstream = \"lakeside\"\n\
          authenticate = \"required\"\n[plan.gold]\n{}",
@@ -376,9 +378,7 @@ fn an_issuers_callers_call_where_they_may_and_nowhere_else() {
 fn tokens_and_keys_stand_side_by_side_and_must_agree() {
     let upstream = Upstream::recording();
     let key = Key::ed25519();
-    let place = tempfile::tempdir().unwrap();
-    let file = place.path().join("keys.json");
-    fs::write(&file, set([key.jwk("k")])).unwrap();
+    let (_place, file) = published(&set([key.jwk("k")]));
     // The digest of `k-1`.
     let digest = {
         use sha2::{Digest, Sha256};

@@ -228,40 +228,16 @@ impl fmt::Debug for Keys {
 
 #[cfg(test)]
 mod tests {
-    use http::HeaderValue;
-
     use super::*;
-    use crate::upstream::{Meters, Parts, Timeouts};
+    use crate::upstream::Parts;
 
     fn of_url(before: Option<&Keys>) -> Keys {
-        let time = Duration::from_secs(1);
-        let upstream = Upstream::new(Parts {
-            name: "idp".into(),
-            host: "127.0.0.1".into(),
-            port: 1,
-            authority: HeaderValue::from_static("idp"),
-            path: "".into(),
-            trailing_slash: false,
-            http2: false,
-            preserve_host: false,
-            headers: [].into(),
-            timeouts: Timeouts {
-                connect: time,
-                response: time,
-                idle: time,
-                keep_alive: time,
-            },
-            max_connections: 1,
-            max_waiting: 0,
-            max_in_flight: None,
-            meters: Meters::default(),
-            secure: None,
-        });
+        let upstream = Upstream::new(Parts::bare("idp", 1));
         let source = Source {
             issuer: "idp".into(),
             upstream: Arc::new(upstream),
             target: "/".to_owned(),
-            refresh: time,
+            refresh: Duration::from_secs(1),
         };
         Keys::of_url(source, before)
     }
