@@ -16,10 +16,11 @@
 //! | 2 | [`upstream`] | where requests are forwarded: pools and one exchange. |
 //! | 3 | [`state`] | one compiled configuration, swapped whole; connections, routes, certificates. |
 //! | 4 | [`listen`] | sockets in: bind, accept, deadlines, drain. |
-//! | 4 | [`admin`] | its own socket: probes, metrics, status, reload. |
 //! | 4 | [`proxy`] | the request path: read, judge, forward. |
-//! | 5 | [`app`] | the composition root: starts the threads, stops them in order. |
-//! | 6 | [`demo`] | `forecourt demo`: a strict dealer, the gateway, and a walk through the rules. |
+//! | 5 | [`admin`] | its own socket: probes, metrics, status, reload, explain. |
+//! | 6 | [`app`] | the composition root: starts the threads, stops them in order. |
+//! | 7 | [`demo`] | `forecourt demo`: a strict dealer, the gateway, and a walk through the rules. |
+//! | 8 | [`cli`] | the commands, their arguments and exit codes. |
 //!
 //! `protocol`, `config` and `http1` are the locked core: they compile with `--no-default-features`, that is
 //! without any crate that does I/O.
@@ -28,6 +29,8 @@
 pub mod admin;
 #[cfg(feature = "gateway")]
 pub mod app;
+#[cfg(feature = "gateway")]
+pub mod cli;
 pub mod config;
 #[cfg(feature = "gateway")]
 pub mod credential;

@@ -28,17 +28,22 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::Request;
+use bytes::Bytes;
 use http::header::{CACHE_CONTROL, HeaderValue};
+use http::{Request, StatusCode};
+use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
+use tokio::time::timeout;
 use tower::ServiceBuilder;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::set_header::SetResponseHeaderLayer;
+
+use answer::{Answer, text};
 
 use crate::observe::Timestamp;
 use crate::state::{Readiness, Reloader, Shared};
@@ -77,6 +82,25 @@ pub struct Process {
     pub admin: SocketAddr,
 }
 
+impl Office {
+    /// Reads a request whole, and answers it.
+    async fn receive(&self, request: Request<Incoming>) -> Answer {
+        let (head, body) = request.into_parts();
+        let Some(page) = route::Page::at(head.uri.path()) else {
+            return text(StatusCode::NOT_FOUND, "not found\n");
+        };
+        let body = match page.takes() {
+            0 => Bytes::new(),
+            most => match timeout(PATIENCE, Limited::new(body, most).collect()).await {
+                Ok(Ok(body)) => body.to_bytes(),
+                Ok(Err(_)) => return text(StatusCode::PAYLOAD_TOO_LARGE, "too large, or broken\n"),
+                Err(_) => return text(StatusCode::REQUEST_TIMEOUT, "too slow\n"),
+            },
+        };
+        self.answer(page, &Request::from_parts(head, body)).await
+    }
+}
+
 /// Serves the admin socket for ever.
 ///
 /// # Errors
@@ -90,11 +114,7 @@ pub async fn serve(listener: std::net::TcpListener, office: Office) -> io::Resul
         .layer(SetResponseHeaderLayer::overriding(CACHE_CONTROL, no_store))
         .service_fn(move |request: Request<Incoming>| {
             let office = office.clone();
-            async move {
-                let (head, _) = request.into_parts();
-                let answer = office.answer(&head.method, head.uri.path(), &head.headers);
-                Ok::<_, Infallible>(answer.await)
-            }
+            async move { Ok::<_, Infallible>(office.receive(request).await) }
         });
     loop {
         let (socket, _) = match listener.accept().await {

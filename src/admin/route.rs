@@ -1,10 +1,11 @@
 //! Decides what is answered at which path, by which method, and to whom.
 //!
 //! Probes and metrics are for machines that come by name. Everything that tells about the inside or
-//! changes it is for operators ([`super::guard`]). A query is ignored.
+//! changes it is for operators ([`super::guard`]).
 
+use bytes::Bytes;
 use http::header::{ALLOW, HeaderValue};
-use http::{HeaderMap, Method, StatusCode};
+use http::{Method, Request, StatusCode};
 
 use super::answer::{Answer, text};
 use super::guard::is_from_an_operator;
@@ -12,7 +13,7 @@ use super::{Office, config, limits, probe, status};
 
 /// What there is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Page {
+pub(super) enum Page {
     Live,
     Ready,
     Metrics,
@@ -24,7 +25,7 @@ enum Page {
 }
 
 impl Page {
-    fn at(path: &str) -> Option<Self> {
+    pub(super) fn at(path: &str) -> Option<Self> {
         Some(match path {
             "/livez" => Self::Live,
             "/readyz" => Self::Ready,
@@ -52,6 +53,20 @@ impl Page {
         }
     }
 
+    /// How many bytes of a body it takes at most; of others none is read.
+    pub(super) const fn takes(self) -> usize {
+        match self {
+            Self::Live
+            | Self::Ready
+            | Self::Metrics
+            | Self::Config
+            | Self::Status
+            | Self::Limits
+            | Self::Caller
+            | Self::Reload => 0,
+        }
+    }
+
     const fn is_for_operators(self) -> bool {
         match self {
             Self::Live | Self::Ready | Self::Metrics => false,
@@ -69,10 +84,8 @@ fn caller(path: &str) -> Option<&str> {
 impl Office {
     /// Answers one request. Waits for nothing but stores that callers are looked up in, and no
     /// longer than a second for each.
-    pub async fn answer(&self, method: &Method, path: &str, headers: &HeaderMap) -> Answer {
-        let Some(page) = Page::at(path) else {
-            return text(StatusCode::NOT_FOUND, "not found\n");
-        };
+    pub(super) async fn answer(&self, page: Page, request: &Request<Bytes>) -> Answer {
+        let (method, path, headers) = (request.method(), request.uri().path(), request.headers());
         let allow = page.allow();
         if !allow.split(", ").any(|allowed| allowed == method.as_str()) {
             let mut response = text(StatusCode::METHOD_NOT_ALLOWED, "method not allowed\n");

@@ -43,7 +43,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         "listen",
         &["protocol", "config", "http1", "wire", "state", "observe"],
     ),
-    ("admin", &["config", "limit", "state", "observe"]),
+    ("admin", &["config", "limit", "state", "observe", "proxy"]),
     ("demo", &["protocol", "config", "app"]),
     (
         "app",
@@ -52,6 +52,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "listen", "admin",
         ],
     ),
+    ("cli", &["config", "credential", "app", "demo"]),
 ];
 
 /// The most production lines of a file: those above its tests.

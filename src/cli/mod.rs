@@ -1,0 +1,135 @@
+//! The command line: every command and argument in one definition, of which help, completions and
+//! manual pages are made.
+//!
+//! Exit codes: 0 well, 1 a failure while running, 2 wrong usage, 78 a bad configuration. Must never
+//! decide anything but how a command is asked for and how its outcome is told.
+
+mod check;
+mod demo;
+mod key;
+mod manual;
+mod print;
+mod reload;
+mod remote;
+mod run;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::config;
+use key::KeyCommand;
+use print::{Format, print};
+use remote::Remote;
+
+/// A bad configuration (`EX_CONFIG` of sysexits.h).
+const EX_CONFIG: u8 = 78;
+
+/// Where the configuration stands unless something else is said.
+const DEFAULT_FILE: &str = "/etc/forecourt/forecourt.toml";
+
+/// The reverse-proxy ingress gateway in front of A2A dealer agents.
+#[derive(Debug, Parser)]
+#[command(name = "forecourt", version, arg_required_else_help = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serve what a configuration file says, and follow the file.
+    Run {
+        /// The configuration file.
+        #[arg(
+            short,
+            long = "config",
+            value_name = "FILE",
+            env = "FORECOURT_CONFIG",
+            default_value = DEFAULT_FILE
+        )]
+        config: PathBuf,
+    },
+    /// Check a configuration file and print every problem in it.
+    Check {
+        /// The configuration file.
+        #[arg(value_name = "FILE", default_value = DEFAULT_FILE)]
+        file: PathBuf,
+        /// For whom the result is printed.
+        #[arg(long, value_enum, default_value_t)]
+        format: Format,
+    },
+    /// Have a running gateway read its configuration file now.
+    Reload {
+        #[command(flatten)]
+        remote: Remote,
+    },
+    /// Print the JSON Schema of the configuration file, for editors.
+    Schema,
+    /// Make API keys, or the digests by which the configuration knows them.
+    Key {
+        #[command(subcommand)]
+        command: KeyCommand,
+    },
+    /// Show the rules at work, in front of an embedded dealer agent; then serve for trying out.
+    Demo {
+        /// Exit after the walk: 0 when every answer was what the rules say, else 1.
+        #[arg(long)]
+        once: bool,
+    },
+    /// Print the completions of a shell.
+    Completions {
+        /// The shell.
+        #[arg(value_name = "SHELL")]
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page, or write one for each command.
+    Man {
+        /// The directory to write `forecourt.8`, `forecourt-run.8` and so on into.
+        #[arg(long, value_name = "DIRECTORY")]
+        to: Option<PathBuf>,
+    },
+}
+
+/// Does what this process's arguments say, and chooses its exit code.
+#[must_use]
+pub fn main() -> ExitCode {
+    match Arguments::parse().command {
+        Command::Run { config } => run::run(config),
+        Command::Check { file, format } => check::check(file, format),
+        Command::Reload { remote } => reload::reload(&remote),
+        Command::Schema => print(&config::schema()),
+        Command::Key { command } => key::key(command),
+        Command::Demo { once } => demo::demo(once),
+        Command::Completions { shell } => manual::completions(shell),
+        Command::Man { to } => manual::pages(to),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definition_holds_together() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn everything_is_explained() {
+        fn look(command: &clap::Command, path: &str) {
+            let path = format!("{path} {}", command.get_name());
+            assert!(command.get_about().is_some(), "{path}");
+            for argument in command.get_arguments() {
+                let id = argument.get_id();
+                assert!(argument.get_help().is_some(), "{path} {id}");
+            }
+            for sub in command.get_subcommands() {
+                look(sub, &path);
+            }
+        }
+        look(&Arguments::command(), "");
+    }
+}
