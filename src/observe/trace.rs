@@ -294,7 +294,7 @@ mod tests {
             if let Some(context) = Context::read(&value) {
                 prop_assert_ne!(context.trace, [0; 16]);
             }
-            is_state([&state[..]].into_iter());
+            let _ = is_state([&state[..]].into_iter());
         }
 
         #[test]

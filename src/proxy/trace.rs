@@ -65,10 +65,10 @@ impl Trace {
 
     /// Whether one of the caller's fields travels on as it came.
     pub(super) const fn passes(&self, known: Known) -> bool {
-        match known {
-            Known::Traceparent => self.given.is_some() && self.own.is_none(),
-            Known::Tracestate => self.keeps_state,
-            _ => true,
+        if matches!(known, Known::Traceparent) {
+            self.given.is_some() && self.own.is_none()
+        } else {
+            self.keeps_state || !matches!(known, Known::Tracestate)
         }
     }
 

@@ -180,7 +180,7 @@ fn judged(answer: &Response<()>) -> Result<(), Refused> {
         | StatusCode::BAD_GATEWAY
         | StatusCode::SERVICE_UNAVAILABLE
         | StatusCode::GATEWAY_TIMEOUT => {
-            let after = answer.headers().get(RETRY_AFTER);
+            let after = answer.headers().get_all(RETRY_AFTER).iter().next();
             let after = after.and_then(|it| it.to_str().ok()?.trim().parse().ok());
             Err(Refused::ForNow {
                 why: why(),

@@ -1,3 +1,5 @@
+//! What a reader of OTLP sees of a call.
+
 use std::collections::BTreeMap;
 
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
@@ -30,11 +32,16 @@ fn decoded(line: &Line<'_>, recorded: &Recorded) -> Vec<Span> {
 }
 
 fn attributes(span: &Span) -> BTreeMap<String, String> {
-    let shown = |value: &Value| match value {
-        Value::StringValue(text) => text.clone(),
-        Value::IntValue(number) => number.to_string(),
-        Value::DoubleValue(number) => number.to_string(),
-        other => panic!("{other:?}"),
+    let shown = |value: &Value| {
+        if let Value::StringValue(text) = value {
+            text.clone()
+        } else if let Value::IntValue(number) = value {
+            number.to_string()
+        } else if let Value::DoubleValue(number) = value {
+            number.to_string()
+        } else {
+            panic!("{value:?}")
+        }
     };
     let pair = |it: &opentelemetry_proto::tonic::common::v1::KeyValue| {
         (
