@@ -8,6 +8,7 @@
 //! came from a release, from the operator's own contract or from an override.
 
 mod issuer;
+mod reload;
 mod store;
 
 use std::path::Path;
@@ -84,6 +85,7 @@ fn whole(settings: &Settings) -> Json {
                 ("timeout", some(spell_duration(shutdown.timeout))),
             ])),
         ),
+        ("reload", some(reload::reload(&settings.reload))),
     ])
 }
 
