@@ -33,7 +33,7 @@ impl Serialize for Settings {
     }
 }
 
-fn whole(settings: &Settings) -> Json {
+pub(in crate::config) fn whole(settings: &Settings) -> Json {
     let workers = settings.runtime.workers.map(|count| count.get().into());
     let shutdown = &settings.shutdown;
     let identify = settings.callers.identify.iter().map(source);
