@@ -21,6 +21,7 @@ mod architecture;
 mod callers;
 mod caps;
 mod change;
+mod commands;
 mod contract;
 mod docs;
 mod drain;
