@@ -150,8 +150,8 @@ impl Listeners {
             let place = match held.open.iter().find(|it| it.is_for(listener)) {
                 Some(standing) if kept.insert(standing.id) => Ok(Place::Kept(standing.id)),
                 // Two listeners at one address would take each other's connections.
-                Some(_) => Err(io::ErrorKind::AddrInUse.into()),
-                None => self.bind(listener, &mut held.spare),
+                Some(_) if listener.address.port() != 0 => Err(io::ErrorKind::AddrInUse.into()),
+                Some(_) | None => self.bind(listener, &mut held.spare),
             };
             match place {
                 Ok(place) => ready.places.push((listener.clone(), place)),
@@ -216,13 +216,10 @@ impl Listeners {
 }
 
 impl Standing {
-    /// Whether a listener can have this socket. Port 0 is any port, so the name decides.
+    /// Whether a listener can have this socket; also by the port that it really got.
     fn is_for(&self, listener: &config::Listener) -> bool {
-        if listener.address.port() == 0 {
-            return self.settings.name == listener.name
-                && self.settings.address == listener.address;
-        }
-        self.address == listener.address
+        let is_there = listener.address.port() != 0 && self.address == listener.address;
+        is_there || self.settings.is_open_for(listener)
     }
 }
 

@@ -3,12 +3,13 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
+use std::time::Duration;
 
 use crate::support::call::{Post, call};
 use crate::support::gateway::{PRELUDE, dealer};
 use crate::support::process::run;
 use crate::support::wait::wait_until;
-use crate::support::{Gateway, Upstream};
+use crate::support::{Gateway, Upstream, Watch};
 
 const INCLUDE: &str = "include = [\"conf.d/*.toml\"]\n";
 
@@ -34,11 +35,14 @@ fn serves(gateway: &Gateway, path: &str) -> bool {
     gateway.ask(Post::to(path).body(call("1")).bytes()).status == 200
 }
 
+/// Waits for a change that nobody tells: noticed, and not found by the look every ten seconds.
 #[track_caller]
 fn comes(gateway: &Gateway, path: &str, is_served: bool) {
+    let watch = Watch::start();
     wait_until(&format!("{path}: {is_served}"), || {
         serves(gateway, path) == is_served
     });
+    assert!(watch.elapsed() < Duration::from_secs(8), "{path}");
 }
 
 fn posted(gateway: &Gateway) -> (u16, String) {

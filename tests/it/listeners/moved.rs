@@ -181,6 +181,15 @@ fn addresses_are_swapped_and_passed_on() {
     assert_eq!(probe(&mut client, "/one"), 200);
     let probes = "forecourt_health_probes_total{listener=\"new\"}";
     assert_eq!(gateway.series(probes), 1.0);
+    // The other takes its address by number, and it takes any other.
+    let fixed = format!(
+        "[listener.taker]\naddress = \"{a}\"\n[listener.new]\naddress = \"127.0.0.1:0\"\n\
+         [listener.other]\naddress = \"{b}\"\n"
+    );
+    reload(&gateway, &with(&upstream, &fixed));
+    assert_eq!(at(&gateway, "taker"), first);
+    assert_ne!(at(&gateway, "new"), first);
+    assert_eq!(kept[0].ask(post(call("2"))).status, 200);
     reload(&gateway, &pair("127.0.0.1:0", b));
     wait_until("the address is given up", || is_refused(first));
     assert_ne!(at(&gateway, "one"), first);
