@@ -18,14 +18,22 @@ fn endpoint(path: &str) -> String {
     format!("[endpoint.{name}]\npath = \"{path}\"\nupstream = \"lakeside\"\n")
 }
 
-/// A gateway whose `conf.d` this filled.
-fn start(upstream: &Upstream, fill: impl FnOnce(&Path)) -> Gateway {
+/// A gateway whose `conf.d` this filled: beside its file, or apart, so that nothing else happens where
+/// the included files are.
+fn start(upstream: &Upstream, is_apart: bool, fill: impl FnOnce(&Path)) -> Gateway {
     let directory = tempfile::tempdir().unwrap();
     let conf = directory.path().join("conf.d");
     fs::create_dir(&conf).unwrap();
     fill(&conf);
-    let path = directory.path().join("forecourt.toml");
-    fs::write(&path, format!("{INCLUDE}{PRELUDE}{}", dealer(upstream))).unwrap();
+    let (file, include) = match is_apart {
+        true => ("etc/forecourt.toml", INCLUDE.replace("conf.d", "../conf.d")),
+        false => ("forecourt.toml", INCLUDE.to_owned()),
+    };
+    let path = directory.path().join(file);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    // A log beside the file would be news of its own.
+    let prelude = PRELUDE.replace("access.log", "off");
+    fs::write(&path, format!("{include}{prelude}{}", dealer(upstream))).unwrap();
     let mut gateway = Gateway::start_at(path);
     gateway.directory = directory;
     gateway
@@ -54,7 +62,7 @@ fn posted(gateway: &Gateway) -> (u16, String) {
 #[test]
 fn files_that_come_change_and_go_are_followed() {
     let upstream = Upstream::recording();
-    let gateway = start(&upstream, |conf| {
+    let gateway = start(&upstream, true, |conf| {
         fs::write(conf.join("a.toml"), endpoint("/a")).unwrap();
     });
     let conf = gateway.directory.path().join("conf.d");
@@ -76,7 +84,9 @@ fn files_that_come_change_and_go_are_followed() {
     let status = gateway.admin_get("/status").json();
     let included = status["configuration"]["included"].as_array().unwrap();
     let included: Vec<_> = included.iter().map(|it| it.as_str().unwrap()).collect();
-    let path = |name| conf.join(name).display().to_string();
+    // As they are named: relative to the file that includes them.
+    let named = gateway.directory.path().join("etc/../conf.d");
+    let path = |name| named.join(name).display().to_string();
     assert_eq!(included, [path("b.toml"), path("d.toml")]);
 
     // A bad one is refused whole, at its place, and the good ones serve on.
@@ -116,7 +126,7 @@ fn kubernetes_swaps_the_directory_of_what_is_included() {
         symlink(format!("..{version}"), conf.join("..tmp")).unwrap();
         fs::rename(conf.join("..tmp"), conf.join("..data")).unwrap();
     };
-    let gateway = start(&upstream, |conf| fill(conf, "v1", &["a", "b"]));
+    let gateway = start(&upstream, true, |conf| fill(conf, "v1", &["a", "b"]));
     let conf = gateway.directory.path().join("conf.d");
     assert!(serves(&gateway, "/a-v1") && serves(&gateway, "/b-v1"));
     fill(&conf, "v2", &["a", "b"]);
@@ -190,7 +200,7 @@ fn check_lists_what_was_read() {
 #[test]
 fn a_difference_is_told_of_all_files_together() {
     let upstream = Upstream::recording();
-    let gateway = start(&upstream, |conf| {
+    let gateway = start(&upstream, false, |conf| {
         fs::write(conf.join("a.toml"), endpoint("/a")).unwrap();
     });
     let order = |target: &str, body: &str| {
