@@ -36,14 +36,8 @@ impl Veil {
     pub(super) fn cover_value(&self, text: &str) -> String {
         let is_amount = text.starts_with(|it: char| it.is_ascii_digit())
             && text.ends_with(|it: char| it.is_ascii_alphabetic() || it == '%');
-        let could_be = |value: &str| {
-            let digits =
-                value.trim_end_matches(|it: char| it.is_ascii_alphabetic() || "/%".contains(it));
-            let digits = digits.bytes().all(|it| it.is_ascii_digit() || it == b'.');
-            digits && value.starts_with(|it: char| it.is_ascii_digit())
-        };
         let told = self.0.borrow();
-        let part = told.iter().find(|(_, value)| is_amount && could_be(value));
+        let part = told.iter().find(|(_, value)| is_amount && is_number(value));
         match part {
             Some((name, _)) => format!("${{{name}}}..."),
             None => self.cover(text),
@@ -55,24 +49,30 @@ impl Veil {
         let mut covered = text.to_owned();
         for (name, value) in self.0.borrow().iter() {
             let value = value.to_ascii_lowercase();
-            let mut shown = String::with_capacity(covered.len());
-            let mut rest = covered.as_str();
             // ASCII letters have one byte in either case: places are the same.
-            while let Some(at) = rest.to_ascii_lowercase().find(&value) {
-                let (before, after) = rest.split_at(at);
-                shown.push_str(before);
+            let lowered = covered.to_ascii_lowercase();
+            let mut shown = String::with_capacity(covered.len());
+            let mut from = 0;
+            for (at, _) in lowered.match_indices(&value) {
+                shown.push_str(covered.get(from..at).unwrap_or_default());
                 shown.push_str(&format!("${{{name}}}"));
-                rest = after.get(value.len()..).unwrap_or_default();
+                from = at + value.len();
             }
-            shown.push_str(rest);
+            shown.push_str(covered.get(from..).unwrap_or_default());
             covered = shown;
         }
         covered
     }
 
-    /// Whether anything is covered in a text.
-    pub(super) fn hides(&self, text: &str) -> bool {
-        self.cover(text) != text
+    /// Whether a JSON text may tell a value: also one in another unit, or with escapes.
+    pub(super) fn hides(&self, json: &str) -> bool {
+        let is_escaped =
+            |value: &str| value.contains(|it: char| it.is_control() || "\"\\".contains(it));
+        let told = self.0.borrow();
+        let is_unseen = told
+            .iter()
+            .any(|(_, value)| is_number(value) || is_escaped(value));
+        is_unseen || self.cover(json) != json
     }
 
     /// The same problems, told without values.
@@ -89,6 +89,13 @@ impl Veil {
         });
         problems.collect()
     }
+}
+
+/// Whether a value could be a number in an amount, perhaps with its unit.
+fn is_number(value: &str) -> bool {
+    let number = value.trim_end_matches(|it: char| it.is_ascii_alphabetic() || "/%".contains(it));
+    let is_plain = number.bytes().all(|it| it.is_ascii_digit() || it == b'.');
+    is_plain && number.starts_with(|it: char| it.is_ascii_digit())
 }
 
 #[cfg(test)]
@@ -129,10 +136,15 @@ mod tests {
         }
         veil.ask(&|_| Some("no-number".to_owned()), "TOKEN");
         assert_eq!(veil.cover_value("2m"), "2m");
+        assert!(!veil.hides("2m"));
         veil.ask(&|_| Some("120000".to_owned()), "PIN");
         for text in ["2m", "64KiB", "1/s", "5%"] {
             assert_eq!(veil.cover_value(text), "${PIN}...");
         }
+        assert!(
+            veil.hides("a configuration"),
+            "of which the hash could be tried out"
+        );
         assert_eq!(veil.cover_value("127.0.0.1:80"), "127.0.0.1:80");
         assert_eq!(veil.cover_value("1200001"), "${PIN}1");
         assert_eq!(veil.cover_value("lead.submit"), "lead.submit");

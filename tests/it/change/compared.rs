@@ -112,7 +112,7 @@ fn a_rich_difference_reads_as_it_should() {
     let json = answer.json();
     assert_eq!(json["different"], true);
     assert_eq!(json["text"], told.text());
-    assert_eq!(json["restart_needed"], serde_json::json!(["log"]));
+    assert_eq!(json["restart_needed"], serde_json::json!(["runtime"]));
     assert!(
         !answer.text().contains("dealer-secret"),
         "{}",
