@@ -1,21 +1,22 @@
 //! Decides what is answered at which path, by which method, and to whom.
 //!
 //! Probes and metrics are for machines that come by name. Everything that tells about the inside or
-//! changes it is for operators ([`super::guard`]).
+//! changes it is for operators ([`super::guard`]). The page holds nothing of the inside.
 
 use bytes::Bytes;
 use http::header::{ALLOW, HeaderValue};
-use http::{Method, Request, StatusCode};
+use http::{HeaderMap, Method, Request, StatusCode, request};
 
 use super::answer::{Answer, text};
-use super::guard::is_from_an_operator;
+use super::guard::Guard;
 use super::query::Wrong;
-use super::{Office, config, limits, probe, status};
+use super::{Office, Visitor, config, limits, page, probe, status};
 use crate::config::LARGEST;
 
 /// What there is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Page {
+    Front,
     Live,
     Ready,
     Metrics,
@@ -32,6 +33,7 @@ pub(super) enum Page {
 impl Page {
     pub(super) fn at(path: &str) -> Option<Self> {
         Some(match path {
+            "/" => Self::Front,
             "/livez" => Self::Live,
             "/readyz" => Self::Ready,
             "/metrics" => Self::Metrics,
@@ -50,7 +52,8 @@ impl Page {
     /// The value of `Allow`.
     const fn allow(self) -> &'static str {
         match self {
-            Self::Live
+            Self::Front
+            | Self::Live
             | Self::Ready
             | Self::Metrics
             | Self::Config
@@ -66,7 +69,8 @@ impl Page {
     pub(super) const fn takes(self) -> usize {
         match self {
             Self::Diff => LARGEST,
-            Self::Live
+            Self::Front
+            | Self::Live
             | Self::Ready
             | Self::Metrics
             | Self::Config
@@ -79,9 +83,12 @@ impl Page {
         }
     }
 
-    const fn is_for_operators(self) -> bool {
+    /// Who gets it.
+    fn whom(self, headers: &HeaderMap) -> Whom {
         match self {
-            Self::Live | Self::Ready | Self::Metrics => false,
+            Self::Status if page::is_preferred(headers) => Whom::Browsers,
+            Self::Live | Self::Ready | Self::Metrics => Whom::Everyone,
+            Self::Front => Whom::Browsers,
             Self::Config
             | Self::Status
             | Self::Reload
@@ -89,9 +96,18 @@ impl Page {
             | Self::Rollback
             | Self::Generations
             | Self::Limits
-            | Self::Caller => true,
+            | Self::Caller => Whom::Operators,
         }
     }
+}
+
+/// Who gets what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Whom {
+    Everyone,
+    /// Whoever may see a page that holds nothing.
+    Browsers,
+    Operators,
 }
 
 /// The answer, whichever it is.
@@ -106,28 +122,50 @@ fn caller(path: &str) -> Option<&str> {
 }
 
 impl Office {
+    /// The answer to whoever may not have this page, or asks for it by a wrong method.
+    pub(super) fn refuse(
+        &self,
+        page: Page,
+        head: &request::Parts,
+        visitor: &Visitor,
+    ) -> Option<Answer> {
+        let allow = page.allow();
+        let method = head.method.as_str();
+        if !allow.split(", ").any(|allowed| allowed == method) {
+            let mut response = text(StatusCode::METHOD_NOT_ALLOWED, "method not allowed\n");
+            response
+                .headers_mut()
+                .insert(ALLOW, HeaderValue::from_static(allow));
+            return Some(response);
+        }
+        let snapshot = self.reloader.live().load();
+        let guard = Guard {
+            tokens: &snapshot.settings.admin.token_sha256,
+            is_local: self.process.admin.ip().to_canonical().is_loopback(),
+            attempts: &visitor.attempts,
+        };
+        let refused = match page.whom(&head.headers) {
+            Whom::Everyone => return None,
+            Whom::Browsers => guard.page(&head.headers),
+            Whom::Operators => guard.operator(&head.headers, visitor.peer),
+        };
+        let refused = refused.err()?;
+        self.shared.metrics.admin.refused(refused.why);
+        Some(refused.answer())
+    }
+
     /// Answers one request. Waits for nothing but stores that callers are looked up in, and for workers
     /// to take up a reload, and no longer than a second for each.
     pub(super) async fn answer(&self, page: Page, request: &Request<Bytes>) -> Answer {
         let (method, path, headers) = (request.method(), request.uri().path(), request.headers());
         let query = request.uri().query();
-        let allow = page.allow();
-        if !allow.split(", ").any(|allowed| allowed == method.as_str()) {
-            let mut response = text(StatusCode::METHOD_NOT_ALLOWED, "method not allowed\n");
-            response
-                .headers_mut()
-                .insert(ALLOW, HeaderValue::from_static(allow));
-            return response;
-        }
-        if page.is_for_operators() && !is_from_an_operator(headers) {
-            let what = "only from the command line, by address\n";
-            return text(StatusCode::FORBIDDEN, what);
-        }
         match page {
+            Page::Front => page::show(),
             Page::Live => probe::live(),
             Page::Ready => probe::ready(self),
             Page::Metrics => probe::metrics(self, headers),
             Page::Config => config::show(self),
+            Page::Status if page::is_preferred(headers) => page::show(),
             Page::Status => status::tell(self),
             Page::Reload => either(config::reload(self, query).await),
             Page::Diff => either(config::diff(self, query, request.body())),

@@ -46,6 +46,7 @@ impl Control {
             reloader: Arc::clone(&self.reloader),
             readiness: self.readiness,
             process: Arc::new(self.process),
+            wall: Arc::clone(&self.wall),
         };
         let admin = async {
             if let Err(error) = admin::serve(self.admin, office).await {

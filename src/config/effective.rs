@@ -41,8 +41,15 @@ pub(in crate::config) fn whole(settings: &Settings) -> Json {
         ("runtime", some(object([("workers", workers)]))),
         ("listener", some(tables(&settings.listeners, listener))),
         ("admin", {
-            let address = settings.admin.address.to_string();
-            some(object([("address", some(address))]))
+            let admin = &settings.admin;
+            let tokens = admin.token_sha256.iter().map(ToString::to_string);
+            some(object([
+                ("address", some(admin.address.to_string())),
+                (
+                    "token_sha256",
+                    (!admin.token_sha256.is_empty()).then(|| Json::list(tokens)),
+                ),
+            ]))
         }),
         ("callers", {
             let key_header = settings.callers.key_header.to_string();

@@ -3,6 +3,7 @@
 //! Must never hold a rule that looks at two keys: those are in `check`. A new key is added here, in
 //! `settings`, in `config/forecourt.toml` and in `docs/configuration.md`; tests compare them.
 
+mod admin;
 mod issuer;
 mod quota;
 mod reload;
@@ -27,6 +28,7 @@ use crate::config::web::{Host, Path, ServerName, UpstreamUrl};
 use crate::config::word::{Demand, Filled, Integer, Name};
 use crate::protocol::{Absence, Dialect, ExtensionUri, HttpStatus, Step, Version};
 
+pub(crate) use admin::Admin;
 pub(crate) use issuer::Issuer;
 pub(crate) use quota::{Allowance, Plan, Quota};
 pub(crate) use reload::{Guard, Reload};
@@ -42,7 +44,7 @@ pub(crate) type Pairs<T> = Field<Vec<(At<String>, Field<T>)>>;
 pub(crate) struct File {
     pub(crate) workers: Field<Integer<1, 1024>>,
     pub(crate) listeners: Tables<Listener>,
-    pub(crate) admin: Field<SocketAddr>,
+    pub(crate) admin: Admin,
     pub(crate) limits: Limits,
     pub(crate) log: Log,
     pub(crate) delay: Field<Duration>,
@@ -173,9 +175,7 @@ impl File {
         runtime.finish();
         let listeners = root.named("listener", "[listener.NAME]", listener);
         root.at_least_one("listener");
-        let mut table = root.table_or_empty("admin", "[admin]");
-        let admin = table.field("address");
-        table.finish();
+        let admin = Admin::take(root.table_or_empty("admin", "[admin]"));
         let limits = limits(root.table_or_empty("limits", "[limits]"));
         let log = log(root.table_or_empty("log", "[log]"));
         let mut shutdown = root.table_or_empty("shutdown", "[shutdown]");

@@ -3,6 +3,7 @@
 //!
 //! Must never hold a default that `docs/configuration.md` does not name, and never show a secret.
 
+mod admin;
 mod caller;
 mod files;
 mod front;
@@ -15,7 +16,6 @@ mod store;
 mod upstream;
 
 use std::fmt;
-use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
@@ -25,6 +25,7 @@ use crate::config::problem::{Problem, Problems};
 use crate::config::web::Host;
 use crate::protocol::{Contract, HttpStatus, Steps};
 
+pub use admin::Admin;
 pub use caller::{Authenticate, Caller, CertificateName, KeySha256};
 pub use files::{NamedFile, Origin, PairFiles, Place};
 pub use front::{ClientHeader, Front};
@@ -43,7 +44,7 @@ pub struct Settings {
     pub runtime: Runtime,
     /// `[listener.NAME]`, in the order of the file; at least one.
     pub listeners: Vec<Listener>,
-    /// `[admin]`. Needs a restart.
+    /// `[admin]`. Its address needs a restart.
     pub admin: Admin,
     /// `[limits]`.
     pub limits: Limits,
@@ -132,12 +133,12 @@ impl Settings {
     }
 
     /// Where `next` differs from these settings in what cannot change while the gateway runs: some of
-    /// `runtime`, `admin`, `log`, `limits.limiter_keys`. Empty: `next` can go live.
+    /// `runtime`, `admin.address`, `log`, `limits.limiter_keys`. Empty: `next` can go live.
     #[must_use]
     pub fn restart_needed(&self, next: &Self) -> Vec<&'static str> {
         [
             ("runtime", self.runtime != next.runtime),
-            ("admin", self.admin != next.admin),
+            ("admin.address", self.admin.address != next.admin.address),
             ("log", self.log != next.log),
             // The table of buckets is made once.
             (
@@ -156,13 +157,6 @@ impl Settings {
 pub struct Runtime {
     /// Worker threads, at most 1024. `None`: one per core.
     pub workers: Option<NonZeroUsize>,
-}
-
-/// `[admin]`: the socket for probes, metrics and operators.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Admin {
-    /// Where it is bound. Default 127.0.0.1:9901.
-    pub address: SocketAddr,
 }
 
 /// `[limits]`: what a client can cost.

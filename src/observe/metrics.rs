@@ -21,6 +21,7 @@ use super::clock::Timestamp;
 use super::histogram::Histogram;
 use crate::protocol::{Outcome, Step};
 
+mod admin;
 mod configuration;
 mod credential;
 mod exposition;
@@ -31,6 +32,7 @@ mod meters;
 mod names;
 mod store;
 
+pub use admin::{AdminMeters, AdminRefusal};
 pub use configuration::{Cause, Configuration};
 pub use credential::{CredentialMeters, CredentialResult};
 pub use exposition::Exposition;
@@ -81,6 +83,8 @@ pub struct Metrics {
     pub in_flight_bytes: Gauge,
     /// Access-log lines lost. The access log counts here.
     pub access_log_dropped: Counter,
+    /// Who was refused on the admin socket.
+    pub admin: AdminMeters,
 }
 
 impl Metrics {
@@ -113,6 +117,7 @@ impl Metrics {
             requests_in_flight: Gauge::default(),
             in_flight_bytes: Gauge::default(),
             access_log_dropped: Counter::default(),
+            admin: AdminMeters::default(),
         };
         metrics.register(version);
         metrics
@@ -220,6 +225,7 @@ impl Metrics {
             "forecourt_access_log_dropped_total",
             self.access_log_dropped.clone(),
         );
+        self.admin.register(registry);
         let build = Info::new([("version", version.to_owned())]);
         add(registry, "forecourt_build_info", build);
     }

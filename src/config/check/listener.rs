@@ -7,24 +7,13 @@ use crate::config::check::front;
 use crate::config::file::{self, File};
 use crate::config::read::{At, Field};
 use crate::config::report::{Finding, Report, Span};
-use crate::config::settings::{Admin, Clients, Listener, Tls};
+use crate::config::settings::{Clients, Listener, Tls};
 use crate::config::word::{Demand, Integer};
 
 use super::files::Files;
 
-/// Where the admin socket is when the file does not say.
-const ADMIN: SocketAddr =
-    SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 9901);
-
 /// How many connections may wait for being accepted when the file does not say.
 const BACKLOG: u64 = 4096;
-
-/// The admin socket.
-pub(crate) fn admin(field: &Field<SocketAddr>) -> Admin {
-    Admin {
-        address: field.given().map_or(ADMIN, |at| at.value),
-    }
-}
 
 /// The listeners, in the order of the file; `None` where something was reported.
 pub(crate) fn check(
@@ -47,7 +36,7 @@ pub(crate) fn check(
                 let line = report.line(&first.span, &at.span);
                 clash(at, &format!("{other} on {line}"), first.value, report);
             } else if overlap(admin, at.value) {
-                let holder = match file.admin.given() {
+                let holder = match file.admin.address.given() {
                     Some(admin) => {
                         let line = report.line(&admin.span, &at.span);
                         format!("the admin socket, {line}")

@@ -4,6 +4,7 @@
 //! Must never stop at the first problem, and must never complain about what is missing because of a
 //! mistake that was reported already.
 
+mod admin;
 mod allowance;
 mod caller;
 mod contract;
@@ -42,7 +43,7 @@ use names::Names;
 /// The settings, or `None` when something was reported that fails the load.
 pub(crate) fn check(file: File, directory: &Path, report: &Report<'_>) -> Option<Settings> {
     least(&file, report);
-    let admin = listener::admin(&file.admin);
+    let admin = admin::check(&file.admin, report);
     let listeners = listener::check(&file, admin.address, directory, report);
     let limits = limits(&file.limits, report);
     let reload = reload::check(&file.reload, report);
@@ -81,6 +82,7 @@ pub(crate) fn check(file: File, directory: &Path, report: &Report<'_>) -> Option
     if report.has_errors() {
         return None;
     }
+    admin::unprotected(&file.admin, &admin, report);
     for names in [&rooms.quotas, &rooms.upstreams, &rooms.contracts] {
         names.warn_unused("no endpoint names this", report);
     }

@@ -319,7 +319,7 @@ fn what_needs_a_restart_is_named() {
     let all = toml(&all).unwrap();
     assert_eq!(
         one.restart_needed(&all),
-        ["runtime", "admin", "log", "limits.limiter_keys"]
+        ["runtime", "admin.address", "log", "limits.limiter_keys"]
     );
 }
 

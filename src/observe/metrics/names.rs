@@ -130,5 +130,9 @@ pub const NAMES: &[(&str, &str)] = &[
         "forecourt_access_log_dropped_total",
         "Access-log lines that were lost",
     ),
+    (
+        "forecourt_admin_refused_total",
+        "Requests on the admin socket that were refused, by reason",
+    ),
     ("forecourt_build_info", "The version that runs; always 1"),
 ];
