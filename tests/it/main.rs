@@ -40,6 +40,7 @@ mod limit;
 mod listeners;
 mod memory;
 mod office;
+mod operators;
 mod pools;
 mod refuse;
 mod reload;
