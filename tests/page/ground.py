@@ -13,7 +13,7 @@ import time
 from browser import free_port
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-VERSION, EXTENSION = "1.0", "https://autoagentprotocol.org/extensions/aap/3.0"
+VERSION, EXTENSION = "1.0", "https://autoagentprotocol.org/extensions/aap/v3.0"
 
 
 class Dealer(http.server.ThreadingHTTPServer):

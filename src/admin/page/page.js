@@ -69,21 +69,23 @@
     const parts = { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", role: "img", "aria-label": label };
     for (const [key, value] of Object.entries(parts)) svg.setAttribute(key, value);
     const path = (name) => { const it = document.createElementNS(SVG, "path"); it.setAttribute("class", name); svg.append(it); return it; };
-    const area = path("area"), lines = classes.map((name) => path("line " + name));
+    const base = path("base"), area = path("area"), lines = classes.map((name) => path("line " + name));
+    base.setAttribute("d", `M0 ${height - 0.5}H${width}`);
     return { element: svg, tell: (series, atLeast) => {
       const top = Math.max(atLeast, ...series.flat().filter((it) => it !== null)) * 1.08;
       const x = (at) => (width * (KEPT - 1 - at) / (KEPT - 1)).toFixed(1);
       const y = (value) => (height - 1 - (height - 2) * value / top).toFixed(1);
       series.forEach((values, which) => {
-        let d = "", pen = false, first = null, last = null;
+        let line = "", under = "", last = null;
         values.forEach((value, at) => {
-          if (value === null) { pen = false; return; }
-          const back = values.length - 1 - at;
-          d += `${pen ? "L" : "M"}${x(back)} ${y(value)}`;
-          pen = true; first ??= back; last = back;
+          if (value === null) { if (last !== null) under += `V${height}Z`; last = null; return; }
+          const here = x(values.length - 1 - at);
+          under += last === null ? `M${here} ${height}V${y(value)}` : `L${here} ${y(value)}`;
+          line += `${last === null ? "M" : "L"}${here} ${y(value)}`;
+          last = here;
         });
-        set(lines[which], "d", d);
-        if (which === 0) set(area, "d", d && !values.includes(null) ? `${d}L${x(last)} ${height}L${x(first)} ${height}Z` : "");
+        set(lines[which], "d", line);
+        if (which === 0) set(area, "d", last === null ? under : under + `V${height}Z`);
       });
     } };
   }
@@ -104,6 +106,7 @@
   }
   const clock = (text) => { const at = new Date(text); return isNaN(at) ? String(text) : at.toLocaleTimeString("en-GB"); };
   const day = (text) => { const at = new Date(text); return isNaN(at) ? String(text) : at.toISOString().slice(0, 16).replace("T", " ") + " UTC"; };
+  const ms = (value) => value === null ? "–" : `${number(value)} ms`;
   const words = (label) => String(label).replaceAll("_", " ");
   const plural = (count, one, many) => `${whole.format(count)} ${count === 1 ? one : many || one + "s"}`;
 
@@ -160,15 +163,21 @@
   }
   function refused(name, outcome, kind, more) {
     const key = JSON.stringify([name, outcome]);
-    const entry = refusals.get(key) || { key, name, outcome, kind, count: 0 };
-    entry.count += more; entry.at = new Date();
-    refusals.delete(key); refusals.set(key, entry);
+    const now = Date.now();
+    let entry = refusals.get(key);
+    if (!entry || now - entry.at > 30000) {   // What was quiet for long is news again, and comes first.
+      entry = { key, name, outcome, kind, count: entry ? entry.count : 0 };
+      refusals.delete(key); refusals.set(key, entry);
+    }
+    entry.count += more; entry.at = now;
     if (refusals.size > 200) refusals.delete(refusals.keys().next().value);
   }
   /** What happened in the last so many seconds. */
   function lately(history, seconds) {
     const last = history.samples.at(-1);
-    const from = history.samples.find((it) => it.at >= last.at - seconds * 1000 - 50) || last;
+    // At least to the sample before, however long nobody looked.
+    const least = history.samples.at(-2) || last, found = history.samples.find((it) => it.at >= last.at - seconds * 1000 - 50);
+    const from = found === last ? least : found;
     const kinds = Object.fromEntries(KINDS.map((kind) => [kind, Math.max(0, last.kinds[kind] - from.kinds[kind])]));
     const buckets = last.buckets ? since(last.buckets, from.buckets) : null;
     const time = (last.at - from.at) / 1000;
@@ -262,8 +271,9 @@
     const per = (kind) => near.rate === null ? null : near.kinds[kind] / Math.max(1, Math.min(5, samples.length - 1));
     fillTile("rate", "Requests", [""], number(near.rate), "/s", `${plural(KINDS.reduce((sum, kind) => sum + minute.kinds[kind], 0), "call")} in the last minute`, [samples.map((it) => it.rate)], 1);
     fillTile("refused", "Refused", ["refused", "limited second"], number(near.rate === null ? null : per("refused") + per("limited")), "/s",
-      `last minute: ${number(minute.kinds.refused)} refused, ${number(minute.kinds.limited)} over a limit`, [of("refused"), of("limited")], 1);
+      `${number(minute.kinds.refused + minute.kinds.limited)} last minute, ${number(minute.kinds.limited)} over a limit`, [of("refused"), of("limited")], 1);
     fillTile("failed", "Failed", ["failed"], number(per("failed")), "/s", `${number(minute.kinds.failed)} in the last minute`, [of("failed")], 1);
+    set(tiles.failed.value, "data-level", minute.kinds.failed ? "bad" : "well");
     const buckets = lately(all, 10).buckets, p = (part) => quantile(buckets, part);
     fillTile("slow", "Latency p99", [""], number(p(0.99)), p(0.99) === null ? "" : "ms", `p50 ${number(p(0.5))} ms, p90 ${number(p(0.9))} ms, last 10 s`, [samples.map((it) => it.p99)], 1);
     fillTile("flight", "In flight", [""], number(s.requests_in_flight), `of ${number(s.most_requests_in_flight)}`,
@@ -303,12 +313,13 @@
     const open = make("button", { type: "button", class: "open", "aria-expanded": "false" });
     const where = make("span", { class: "sub" });
     const rate = make("td", { class: "number", "data-says": "requests/s" }), p50 = make("td", { class: "number", "data-says": "p50 ms" }), p99 = make("td", { class: "number", "data-says": "p99 ms" });
-    const drawn = chart(128, 24, ["", "failed"], ""), slow = chart(128, 24, [""], "");
+    const drawn = chart(128, 24, ["", "refused second", "failed"], ""), slow = chart(128, 24, [""], "");
     drawn.element.setAttribute("class", "spark"); slow.element.setAttribute("class", "spark");
     const bar = make("div", { class: "bar", "aria-hidden": "true" }), said = make("span", { class: "outcomes" });
     for (const kind of KINDS) bar.append(make("span", { "data-kind": kind }));
     const full = gauge();
-    const element = make("tr", {}, make("th", { scope: "row" }, open, where), rate, make("td", {}, drawn.element), make("td", {}, bar, said), p50, p99, make("td", {}, slow.element), make("td", {}, full.element));
+    const element = make("tr", {}, make("th", { scope: "row" }, open, where), rate, make("td", { class: "chart" }, drawn.element), make("td", { class: "ends" }, bar, said), p50, p99,
+      make("td", { class: "chart slow" }, slow.element), make("td", { class: "full", "data-says": "saturation" }, full.element));
     open.addEventListener("click", () => {
       if (!isOpen.delete(endpoint.name)) isOpen.add(endpoint.name);
       render();
@@ -321,7 +332,8 @@
     say(row.where, `${endpoint.host || "*"}${endpoint.path} · ${endpoint.contracts.map((it) => it.name).join(", ")}${endpoint.report.length ? " · report: " + endpoint.report.join(", ") : ""}`);
     say(row.rate, number(near.rate)); say(row.p50, number(p50)); say(row.p99, number(p99));
     const rates = history.samples.map((it) => it.rate);
-    row.drawn.tell([rates, history.samples.map((it) => it.rates && it.rates.refused + it.rates.limited + it.rates.failed)], 1);
+    const part = (sum) => history.samples.map((it) => it.rates && sum(it.rates));
+    row.drawn.tell([rates, part((it) => it.refused + it.limited), part((it) => it.failed)], 1);
     row.slow.tell([history.samples.map((it) => it.p99)], 1);
     set(row.drawn.element, "aria-label", `requests per second of ${endpoint.name}, all and those not answered`);
     set(row.slow.element, "aria-label", `p99 of ${endpoint.name}, ms`);
@@ -336,9 +348,9 @@
   }
   function detail({ endpoint, names }) {
     const pairs = [
-      ...Object.entries(endpoint.requests).map(([outcome, count]) => [words(outcome) + ", since start", whole.format(count)]),
-      ...[["p50", "p50_ms"], ["p90", "p90_ms"], ["p99", "p99_ms"]].map(([name, key]) => [`${name} since start`, endpoint.latency[key] === null ? "–" : `${number(endpoint.latency[key])} ms`]),
-      ["dealer's p99 since start", endpoint.upstream_latency.p99_ms === null ? "–" : `${number(endpoint.upstream_latency.p99_ms)} ms`],
+      ...Object.entries(endpoint.requests).map(([outcome, count]) => [words(outcome), whole.format(count)]),
+      ...[["p50", "p50_ms"], ["p90", "p90_ms"], ["p99", "p99_ms"]].map(([name, key]) => [name, ms(endpoint.latency[key])]),
+      ["p99 of the dealer", ms(endpoint.upstream_latency.p99_ms)],
       ["upstream", names.join(", ")], ["quotas", endpoint.quotas.join(", ") || "none"],
       ...endpoint.contracts.map((it) => [it.name, `A2A ${it.a2a_version}`]),
     ];
@@ -357,7 +369,7 @@
     keep(table, rows, (it) => (it.isDetail ? "d " : "e ") + it.view.endpoint.name, (it) => {
       if (!it.isDetail) return endpointRow(it.view);
       const list = make("dl");
-      return { element: make("tr", { class: "detail" }, make("td", { colspan: "8" }, list)), list };
+      return { element: make("tr", { class: "detail" }, make("td", { colspan: "8" }, make("p", { class: "sub" }, "Since the start"), list)), list };
     }, (row, it) => it.isDetail ? showPairs(row.list, detail(it.view)) : fillEndpoint(row, it.view));
     show($("endpoints-none"), !views.length);
     show($("more"), views.length > shown.length);
@@ -472,7 +484,7 @@
   }
   function tellState(how, text) {
     set($("state"), "data-level", how); say($("state-text"), text);
-    const title = `${{ well: "", warn: "▲ ", bad: "■ " }[how] || ""}Forecourt: ${text}`;
+    const marks = { warn: "▲ ", bad: "■ " }, title = `${marks[how] || ""}Forecourt: ${text}`;
     if (document.title !== title) document.title = title;
     icon(how);
   }
@@ -480,7 +492,7 @@
     document.body.classList.toggle("gone", Boolean(failure));
     const age = Date.now() - seenAt;
     say($("seen"), !seenAt ? "never" : age < 1900 ? "now" : `${span(age)} ago`);
-    if (failure) tellState("bad", `Gone: ${failure}`);
+    if (failure) tellState("bad", failure);
     if (!status || failure) return;
     const s = status, found = troubles(s), worst = found.length ? found[0].how : "well";
     tellState(worst, (s.ready ? "Ready" : "Not ready") + (found.length ? `, ${plural(found.length, "thing needs", "things need")} a look` : ", nothing needs a look"));
@@ -539,10 +551,10 @@
       const answer = await fetched("/status");
       if (answer.status === 401) askForToken(token ? "The gateway does not know this token." : null);
       else if (answer.status === 429) askForToken(`Too many wrong tokens came from here. Try again in ${answer.headers.get("Retry-After") || 60} s.`);
-      else if (!answer.ok) failure = (await answer.text()).trim().slice(0, 300) || `it answers ${answer.status}`;
+      else if (!answer.ok) failure = "Not shown: " + ((await answer.text()).trim().slice(0, 300) || `it answers ${answer.status}`);
       else { take(await answer.json()); show($("ask"), false); show($("inside"), true); }
     } catch (error) {
-      failure = error.name === "TimeoutError" ? "no answer within 5 s" : "it does not answer";
+      failure = error.name === "TimeoutError" ? "Gone: no answer within 5 s" : "Gone: it does not answer";
     }
     isAsking = false;
     render();
