@@ -363,7 +363,7 @@ fn what_needs_a_restart_is_refused_whole() {
     };
     for (next, table) in [
         (changed.replace("workers = 1", "workers = 2"), "[runtime]"),
-        (other_port(admin), "[admin]"),
+        (other_port(admin), "[admin.address]"),
         (changed.replace("access.log", "other.log"), "[log]"),
     ] {
         gateway.write_whole(&next);
