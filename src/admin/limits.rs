@@ -107,9 +107,10 @@ struct Forgiveness<'s> {
 
 /// A quota as an endpoint has it.
 #[derive(Clone, Copy)]
-struct Placed<'s> {
-    quota: &'s Quota,
-    endpoint: Option<&'s str>,
+pub(super) struct Placed<'s> {
+    pub(super) quota: &'s Quota,
+    /// `None`: all that name it.
+    pub(super) endpoint: Option<&'s str>,
     configured: usize,
 }
 
@@ -262,7 +263,7 @@ fn decoded(name: &str) -> Option<String> {
 }
 
 /// The quotas of all endpoints, one that is shared once.
-fn placed(snapshot: &Snapshot) -> Vec<Placed<'_>> {
+pub(super) fn placed(snapshot: &Snapshot) -> Vec<Placed<'_>> {
     let mut seen = HashSet::new();
     let endpoints = snapshot.settings.endpoints.iter().zip(&snapshot.endpoints);
     let each = endpoints.flat_map(|(configured, compiled)| {
@@ -296,6 +297,6 @@ fn most(notables: &[Notable], count: impl Fn(&Notable) -> u64) -> Vec<Named> {
 }
 
 /// Whole ms, rounded up.
-fn millis(wait: std::time::Duration) -> u64 {
+pub(super) fn millis(wait: std::time::Duration) -> u64 {
     u64::try_from(wait.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
 }

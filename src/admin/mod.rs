@@ -2,34 +2,43 @@
 //!
 //! | path | answers |
 //! |---|---|
+//! | `GET /` | the page for people, which shows what `/status` tells as it changes |
 //! | `GET /livez` | 200 while the process turns; never looks at upstreams |
 //! | `GET /readyz` | 200 while new calls are welcome, else 503 |
 //! | `GET /metrics` | Prometheus text, or OpenMetrics where asked for |
 //! | `GET /config` | the configuration that serves, in JSON, secrets masked |
-//! | `GET /status` | listeners, endpoints, upstreams, the last reload: JSON |
-//! | `POST /reload` | reads the configuration file now: 200, or 422 with every problem |
+//! | `GET /status` | listeners, endpoints, upstreams, callers, reloads: JSON; the page where `Accept` prefers HTML |
+//! | `POST /reload` | reads the configuration file now: 200, or 422 with every problem; with `?dry-run` only says what that would change |
+//! | `POST /diff` | says what the configuration in its body would change: 200, or 422 with every problem |
+//! | `POST /rollback` | serves the generation before, or `?generation=N`: 200, 404 where it is not kept, 422 where it cannot be served any more |
+//! | `GET /generations` | the configurations that are kept: JSON |
 //! | `GET /limits` | quotas in use, and who asks most: JSON |
 //! | `GET`, `DELETE /limits/{caller}` | how a caller's buckets stand, here and in stores; forgives it |
 //!
-//! Must never show a secret. What tells about the inside or changes it is refused to a browser page,
-//! and under a name that is not an address: no page may see or drive this socket (`guard`).
+//! Must never show a secret. What tells about the inside or changes it is for operators: whoever has a
+//! token of `[admin] token_sha256`; without one whoever comes by address on loopback, and no browser's
+//! page but our own (`guard`).
 
 mod answer;
+mod attempt;
+mod attempts;
 mod config;
 mod guard;
 mod limits;
+mod page;
 mod probe;
+mod query;
 mod route;
 mod status;
 
 use std::convert::Infallible;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{CACHE_CONTROL, HeaderValue};
+use http::header::{CACHE_CONTROL, HeaderName, HeaderValue, X_CONTENT_TYPE_OPTIONS};
 use http::{Request, StatusCode};
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
@@ -44,9 +53,14 @@ use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::set_header::SetResponseHeaderLayer;
 
 use answer::{Answer, text};
+use attempts::Attempts;
 
-use crate::observe::Timestamp;
+use crate::observe::{Timestamp, WallClock};
 use crate::state::{Readiness, Reloader, Shared};
+
+/// Which sites may load an answer into their pages.
+const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName =
+    HeaderName::from_static("cross-origin-resource-policy");
 
 /// How many connections the admin socket serves at once.
 const CONNECTIONS: usize = 64;
@@ -65,6 +79,8 @@ pub struct Office {
     pub readiness: Arc<Readiness>,
     /// The process.
     pub process: Arc<Process>,
+    /// The time of day.
+    pub wall: Arc<dyn WallClock>,
 }
 
 /// What does not change while the process lives.
@@ -76,19 +92,21 @@ pub struct Process {
     pub started: Timestamp,
     /// Worker threads.
     pub workers: usize,
-    /// The listeners' names and addresses, with the ports they really got.
-    pub listeners: Vec<(Box<str>, SocketAddr)>,
     /// The address of the admin socket.
     pub admin: SocketAddr,
 }
 
 impl Office {
     /// Reads a request whole, and answers it.
-    async fn receive(&self, request: Request<Incoming>) -> Answer {
+    async fn receive(&self, request: Request<Incoming>, visitor: &Visitor) -> Answer {
         let (head, body) = request.into_parts();
         let Some(page) = route::Page::at(head.uri.path()) else {
             return text(StatusCode::NOT_FOUND, "not found\n");
         };
+        // Of strangers no body is read.
+        if let Some(refusal) = self.refuse(page, &head, visitor) {
+            return refusal;
+        }
         let body = match page.takes() {
             0 => Bytes::new(),
             most => match timeout(PATIENCE, Limited::new(body, most).collect()).await {
@@ -101,6 +119,14 @@ impl Office {
     }
 }
 
+/// Whoever is at the other end of a connection.
+#[derive(Clone, Debug)]
+struct Visitor {
+    peer: IpAddr,
+    /// What all of them tried.
+    attempts: Arc<Attempts>,
+}
+
 /// Serves the admin socket for ever.
 ///
 /// # Errors
@@ -108,16 +134,9 @@ impl Office {
 pub async fn serve(listener: std::net::TcpListener, office: Office) -> io::Result<()> {
     let listener = TcpListener::from_std(listener)?;
     let places = Arc::new(Semaphore::new(CONNECTIONS));
-    let no_store = HeaderValue::from_static("no-store");
-    let service = ServiceBuilder::new()
-        .layer(CatchPanicLayer::new())
-        .layer(SetResponseHeaderLayer::overriding(CACHE_CONTROL, no_store))
-        .service_fn(move |request: Request<Incoming>| {
-            let office = office.clone();
-            async move { Ok::<_, Infallible>(office.receive(request).await) }
-        });
+    let attempts = Arc::<Attempts>::default();
     loop {
-        let (socket, _) = match listener.accept().await {
+        let (socket, peer) = match listener.accept().await {
             Ok(accepted) => accepted,
             Err(error) => {
                 tracing::debug!(%error, "cannot accept on the admin socket");
@@ -128,7 +147,22 @@ pub async fn serve(listener: std::net::TcpListener, office: Office) -> io::Resul
         let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
             continue;
         };
-        let service = TowerToHyperService::new(service.clone());
+        let visitor = Visitor {
+            peer: peer.ip(),
+            attempts: Arc::clone(&attempts),
+        };
+        let office = office.clone();
+        let service = ServiceBuilder::new()
+            .layer(CatchPanicLayer::new())
+            .layer(always(CACHE_CONTROL, "no-store"))
+            .layer(always(X_CONTENT_TYPE_OPTIONS, "nosniff"))
+            // No page of another site may show it or run it.
+            .layer(always(CROSS_ORIGIN_RESOURCE_POLICY, "same-origin"))
+            .service_fn(move |request: Request<Incoming>| {
+                let (office, visitor) = (office.clone(), visitor.clone());
+                async move { Ok::<_, Infallible>(office.receive(request, &visitor).await) }
+            });
+        let service = TowerToHyperService::new(service);
         tokio::task::spawn_local(async move {
             let serving = http1::Builder::new()
                 .timer(TokioTimer::new())
@@ -140,4 +174,8 @@ pub async fn serve(listener: std::net::TcpListener, office: Office) -> io::Resul
             drop(place);
         });
     }
+}
+
+fn always(name: HeaderName, value: &'static str) -> SetResponseHeaderLayer<HeaderValue> {
+    SetResponseHeaderLayer::overriding(name, HeaderValue::from_static(value))
 }

@@ -1,25 +1,31 @@
 //! Decides what is answered at which path, by which method, and to whom.
 //!
 //! Probes and metrics are for machines that come by name. Everything that tells about the inside or
-//! changes it is for operators ([`super::guard`]).
+//! changes it is for operators ([`super::guard`]). The page holds nothing of the inside.
 
 use bytes::Bytes;
 use http::header::{ALLOW, HeaderValue};
-use http::{Method, Request, StatusCode};
+use http::{HeaderMap, Method, Request, StatusCode, request};
 
 use super::answer::{Answer, text};
-use super::guard::is_from_an_operator;
-use super::{Office, config, limits, probe, status};
+use super::guard::Guard;
+use super::query::Wrong;
+use super::{Office, Visitor, config, limits, page, probe, status};
+use crate::config::LARGEST;
 
 /// What there is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Page {
+    Front,
     Live,
     Ready,
     Metrics,
     Config,
     Status,
     Reload,
+    Diff,
+    Rollback,
+    Generations,
     Limits,
     Caller,
 }
@@ -27,12 +33,16 @@ pub(super) enum Page {
 impl Page {
     pub(super) fn at(path: &str) -> Option<Self> {
         Some(match path {
+            "/" => Self::Front,
             "/livez" => Self::Live,
             "/readyz" => Self::Ready,
             "/metrics" => Self::Metrics,
             "/config" => Self::Config,
             "/status" => Self::Status,
             "/reload" => Self::Reload,
+            "/diff" => Self::Diff,
+            "/rollback" => Self::Rollback,
+            "/generations" => Self::Generations,
             "/limits" => Self::Limits,
             _ if caller(path).is_some() => Self::Caller,
             _ => return None,
@@ -42,37 +52,67 @@ impl Page {
     /// The value of `Allow`.
     const fn allow(self) -> &'static str {
         match self {
-            Self::Live
+            Self::Front
+            | Self::Live
             | Self::Ready
             | Self::Metrics
             | Self::Config
             | Self::Status
+            | Self::Generations
             | Self::Limits => "GET, HEAD",
             Self::Caller => "GET, HEAD, DELETE",
-            Self::Reload => "POST",
+            Self::Reload | Self::Diff | Self::Rollback => "POST",
         }
     }
 
     /// How many bytes of a body it takes at most; of others none is read.
     pub(super) const fn takes(self) -> usize {
         match self {
-            Self::Live
+            Self::Diff => LARGEST,
+            Self::Front
+            | Self::Live
             | Self::Ready
             | Self::Metrics
             | Self::Config
             | Self::Status
             | Self::Limits
             | Self::Caller
+            | Self::Rollback
+            | Self::Generations
             | Self::Reload => 0,
         }
     }
 
-    const fn is_for_operators(self) -> bool {
+    /// Who gets it.
+    fn whom(self, headers: &HeaderMap) -> Whom {
         match self {
-            Self::Live | Self::Ready | Self::Metrics => false,
-            Self::Config | Self::Status | Self::Reload | Self::Limits | Self::Caller => true,
+            Self::Status if page::is_preferred(headers) => Whom::Browsers,
+            Self::Live | Self::Ready | Self::Metrics => Whom::Everyone,
+            Self::Front => Whom::Browsers,
+            Self::Config
+            | Self::Status
+            | Self::Reload
+            | Self::Diff
+            | Self::Rollback
+            | Self::Generations
+            | Self::Limits
+            | Self::Caller => Whom::Operators,
         }
     }
+}
+
+/// Who gets what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Whom {
+    Everyone,
+    /// Whoever may see a page that holds nothing.
+    Browsers,
+    Operators,
+}
+
+/// The answer, whichever it is.
+fn either(answer: Result<Answer, Wrong>) -> Answer {
+    answer.unwrap_or_else(|wrong| wrong.answer())
 }
 
 /// The caller that a path names, percent-encoded.
@@ -82,29 +122,55 @@ fn caller(path: &str) -> Option<&str> {
 }
 
 impl Office {
-    /// Answers one request. Waits for nothing but stores that callers are looked up in, and no
-    /// longer than a second for each.
-    pub(super) async fn answer(&self, page: Page, request: &Request<Bytes>) -> Answer {
-        let (method, path, headers) = (request.method(), request.uri().path(), request.headers());
+    /// The answer to whoever may not have this page, or asks for it by a wrong method.
+    pub(super) fn refuse(
+        &self,
+        page: Page,
+        head: &request::Parts,
+        visitor: &Visitor,
+    ) -> Option<Answer> {
         let allow = page.allow();
-        if !allow.split(", ").any(|allowed| allowed == method.as_str()) {
+        let method = head.method.as_str();
+        if !allow.split(", ").any(|allowed| allowed == method) {
             let mut response = text(StatusCode::METHOD_NOT_ALLOWED, "method not allowed\n");
             response
                 .headers_mut()
                 .insert(ALLOW, HeaderValue::from_static(allow));
-            return response;
+            return Some(response);
         }
-        if page.is_for_operators() && !is_from_an_operator(headers) {
-            let what = "only from the command line, by address\n";
-            return text(StatusCode::FORBIDDEN, what);
-        }
+        let snapshot = self.reloader.live().load();
+        let guard = Guard {
+            tokens: &snapshot.settings.admin.token_sha256,
+            is_local: self.process.admin.ip().to_canonical().is_loopback(),
+            attempts: &visitor.attempts,
+        };
+        let refused = match page.whom(&head.headers) {
+            Whom::Everyone => return None,
+            Whom::Browsers => guard.page(&head.headers),
+            Whom::Operators => guard.operator(&head.headers, visitor.peer),
+        };
+        let refused = refused.err()?;
+        self.shared.metrics.admin.refused(refused.why);
+        Some(refused.answer())
+    }
+
+    /// Answers one request. Waits for nothing but stores that callers are looked up in, and for workers
+    /// to take up a reload, and no longer than a second for each.
+    pub(super) async fn answer(&self, page: Page, request: &Request<Bytes>) -> Answer {
+        let (method, path, headers) = (request.method(), request.uri().path(), request.headers());
+        let query = request.uri().query();
         match page {
+            Page::Front => page::show(),
             Page::Live => probe::live(),
             Page::Ready => probe::ready(self),
             Page::Metrics => probe::metrics(self, headers),
             Page::Config => config::show(self),
+            Page::Status if page::is_preferred(headers) => page::show(),
             Page::Status => status::tell(self),
-            Page::Reload => config::reload(self),
+            Page::Reload => either(config::reload(self, query).await),
+            Page::Diff => either(config::diff(self, query, request.body())),
+            Page::Rollback => either(config::roll_back(self, query).await),
+            Page::Generations => either(config::generations(self, query)),
             Page::Limits => limits::all(self),
             Page::Caller if *method == Method::DELETE => {
                 limits::forgive(self, caller(path).unwrap_or_default()).await

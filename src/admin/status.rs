@@ -1,130 +1,86 @@
 //! Decides what operators are told of the gateway as it is now: one JSON object, made of one
 //! snapshot.
 //!
-//! Counters are those of `/metrics`; outcomes that never happened are left out. Must never show a
-//! secret or a caller: names here are the configuration's.
+//! Counters are those of `/metrics`: whoever asks twice has the rates. What never happened is left out.
+//! Must never show a secret. Names here are the configuration's, but for those of `callers`.
 
+mod caller;
+mod endpoint;
 mod issuer;
+mod listener;
+mod quota;
+mod upstream;
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
-use std::num::NonZeroU32;
+use std::net::SocketAddr;
+use std::path::Path;
 
 use serde::Serialize;
 
 use super::Office;
 use super::answer::{Answer, json};
-use crate::config::{self, Problems, Settings};
-use crate::observe::{QuotaMeters, rfc3339};
-use crate::state::reload::Reloaded;
-use crate::state::tls::Shown;
-use crate::state::{Attempt, Endpoint, Rejected, Snapshot};
+use super::attempt::Told;
+use super::route::Page;
+use crate::config::{Problems, Settings};
+use crate::observe::{Seen, rfc3339};
+use crate::state::Standing;
 
 /// `GET /status`.
 #[derive(Serialize)]
 struct Status<'s> {
     version: &'static str,
     started: String,
+    now: String,
     ready: bool,
     workers: usize,
+    /// The workers that have yet to take up what a reload changed about listeners.
+    workers_behind: Vec<usize>,
     configuration: Configuration<'s>,
     admin: SocketAddr,
-    listeners: Vec<Listener<'s>>,
+    listeners: Vec<listener::Listener>,
     /// Files with certificates, keys and roots whose content is not in force, and why.
     refused_files: BTreeMap<String, String>,
     issuers: Vec<issuer::Issuer<'s>>,
-    endpoints: Vec<Served<'s>>,
-    quotas: Vec<Quota<'s>>,
-    upstreams: Vec<Upstream<'s>>,
+    /// The upper bounds of the buckets in `latency`, but for the last.
+    latency_bounds_ms: Vec<f64>,
+    endpoints: Vec<endpoint::Served<'s>>,
+    /// How requests ended that found no endpoint.
+    elsewhere: BTreeMap<&'static str, u64>,
+    quotas: Vec<quota::Quota<'s>>,
+    /// Those nearest to a limit first.
+    callers: Vec<caller::Caller>,
+    upstreams: Vec<upstream::Upstream<'s>>,
     limiter: Limiter,
     requests_in_flight: i64,
+    most_requests_in_flight: usize,
     in_flight_bytes: i64,
+    most_in_flight_bytes: u64,
+    /// Client connections at once, over all listeners.
+    most_connections: usize,
     access_log_dropped: u64,
+    /// Whether decisions on single requests can be asked for.
+    decisions: bool,
 }
 
 #[derive(Serialize)]
 struct Configuration<'s> {
     file: String,
+    /// The files that it includes.
+    included: Vec<String>,
     generation: u64,
     hash: &'s str,
     loaded: String,
     /// What is probably not meant in what serves.
     warnings: &'s Problems,
-    last_reload: Option<Reload>,
-}
-
-#[derive(Serialize)]
-struct Reload {
-    at: String,
-    /// `applied`, `unchanged`, `rejected`.
-    result: &'static str,
-    /// The tables that cannot change live and did.
-    restart_needed: Vec<&'static str>,
-    problems: Problems,
-}
-
-#[derive(Serialize)]
-struct Listener<'s> {
-    name: &'s str,
-    address: SocketAddr,
-    connections: i64,
-    refused: u64,
-    /// The default one first; none where it is in clear.
-    certificates: Vec<Certificate>,
-}
-
-#[derive(Serialize)]
-struct Certificate {
-    file: String,
-    names: Vec<Box<str>>,
-    addresses: Vec<IpAddr>,
-    serial: Box<str>,
-    not_before: String,
-    not_after: String,
-    /// Why what its files hold now is not what is in force.
-    refused: Option<String>,
-}
-
-#[derive(Serialize)]
-struct Served<'s> {
-    name: &'s str,
-    /// `None`: any.
-    host: Option<String>,
-    path: &'s str,
-    contracts: Vec<Contract<'s>>,
-    quotas: Vec<&'s str>,
-    report: Vec<&'static str>,
-    requests: BTreeMap<&'static str, u64>,
-}
-
-#[derive(Serialize)]
-struct Contract<'s> {
-    name: &'s str,
-    a2a_version: String,
-    extension: &'s str,
-    upstream: &'s str,
-}
-
-#[derive(Serialize)]
-struct Quota<'s> {
-    name: &'s str,
-    per: Vec<&'static str>,
-    /// `None` where it counts requests at once.
-    rate: Option<String>,
-    burst: Option<u32>,
-    /// `None` where it is a rate.
-    concurrent: Option<u32>,
-    shared: bool,
-    admitted: u64,
-    refused: u64,
-}
-
-#[derive(Serialize)]
-struct Upstream<'s> {
-    name: &'s str,
-    url: String,
-    active: i64,
-    idle: i64,
+    /// Whether the file, as it was last read, says something else than what serves.
+    differs_from_file: bool,
+    /// `served`, `rejected`, `set_aside`.
+    standing: Standing,
+    last_reload: Option<Told>,
+    /// What was applied and rejected, newest first.
+    history: Vec<Told>,
+    /// The generations that are kept, the one that serves first.
+    kept: Vec<u64>,
 }
 
 #[derive(Serialize)]
@@ -139,41 +95,32 @@ pub(super) fn tell(office: &Office) -> Answer {
     let metrics = &office.shared.metrics;
     let limiter = &office.shared.limiter;
     let process = &office.process;
-    let settings = &snapshot.settings;
+    let settings: &Settings = &snapshot.settings;
+    let standing = office.reloader.file();
+    let attempts = office.reloader.attempts();
+    let generations = office.reloader.generations();
     json(&Status {
         version: process.version,
         started: rfc3339(process.started),
+        now: rfc3339(office.wall.now()),
         ready: office.readiness.is_ready(),
         workers: process.workers,
+        workers_behind: office.reloader.workers_behind(),
         configuration: Configuration {
-            file: office.reloader.path().display().to_string(),
+            file: shown(office.reloader.path()),
+            included: settings.origin.included().map(shown).collect(),
             generation: snapshot.generation,
             hash: &snapshot.effective.hash,
             loaded: rfc3339(office.reloader.loaded()),
             warnings: &settings.warnings,
-            last_reload: office.reloader.last().map(reload),
+            differs_from_file: standing != Standing::Served,
+            standing,
+            last_reload: office.reloader.last().map(Told::of),
+            history: attempts.into_iter().map(Told::of).collect(),
+            kept: generations.iter().map(|it| it.number).collect(),
         },
         admin: process.admin,
-        listeners: process
-            .listeners
-            .iter()
-            .map(|(name, address)| {
-                let meters = metrics.listener(name);
-                Listener {
-                    name,
-                    address: *address,
-                    connections: meters.connections.get(),
-                    refused: meters.refused.get(),
-                    certificates: office
-                        .reloader
-                        .keyring()
-                        .shown(name)
-                        .into_iter()
-                        .map(certificate)
-                        .collect(),
-                }
-            })
-            .collect(),
+        listeners: listener::listeners(office),
         refused_files: office
             .reloader
             .keyring()
@@ -182,27 +129,29 @@ pub(super) fn tell(office: &Office) -> Answer {
             .map(|(file, why)| (file.display().to_string(), why))
             .collect(),
         issuers: issuer::issuers(&snapshot),
-        endpoints: both(&settings.endpoints, &snapshot.endpoints)
-            .map(|(configured, compiled)| served(configured, compiled, settings))
-            .collect(),
-        quotas: quotas(&snapshot),
-        upstreams: both(&settings.upstreams, &snapshot.upstreams)
-            .map(|(configured, compiled)| Upstream {
-                name: &configured.name,
-                url: configured.url.to_string(),
-                active: compiled.meters.active.get(),
-                idle: compiled.meters.idle.get(),
-            })
-            .collect(),
+        latency_bounds_ms: Seen::bounds_ms().collect(),
+        endpoints: endpoint::endpoints(&snapshot),
+        elsewhere: endpoint::happened(metrics.endpoint("").outcomes()),
+        quotas: quota::quotas(&snapshot),
+        callers: caller::callers(office, &snapshot),
+        upstreams: upstream::upstreams(&snapshot),
         limiter: Limiter {
             keys: limiter.live(),
             most_keys: settings.limits.limiter_keys,
             overflow: limiter.overflowed(),
         },
         requests_in_flight: metrics.requests_in_flight.get(),
+        most_requests_in_flight: settings.limits.in_flight_requests,
         in_flight_bytes: metrics.in_flight_bytes.get(),
+        most_in_flight_bytes: settings.limits.in_flight_bytes,
+        most_connections: settings.limits.connections,
         access_log_dropped: metrics.access_log_dropped.get(),
+        decisions: Page::at("/decisions").is_some(),
     })
+}
+
+fn shown(path: &Path) -> String {
+    path.display().to_string()
 }
 
 /// What was configured beside what was compiled of it: both stand in the same order.
@@ -211,93 +160,4 @@ fn both<'s, A, B>(
     compiled: &'s [std::sync::Arc<B>],
 ) -> impl Iterator<Item = (&'s A, &'s B)> {
     configured.iter().zip(compiled.iter().map(|it| &**it))
-}
-
-fn certificate(shown: Shown) -> Certificate {
-    Certificate {
-        file: shown.certificate.display().to_string(),
-        names: shown.names,
-        addresses: shown.addresses,
-        serial: shown.serial,
-        not_before: rfc3339(shown.not_before),
-        not_after: rfc3339(shown.not_after),
-        refused: shown.refused,
-    }
-}
-
-fn reload(attempt: Attempt) -> Reload {
-    let (result, restart_needed, problems) = match attempt.result {
-        Ok(Reloaded::Applied(_)) => ("applied", Vec::new(), Problems::default()),
-        Ok(Reloaded::Unchanged(_)) => ("unchanged", Vec::new(), Problems::default()),
-        Err(Rejected::RestartNeeded(tables)) => ("rejected", tables, Problems::default()),
-        Err(Rejected::Problems(problems)) => ("rejected", Vec::new(), problems),
-    };
-    Reload {
-        at: rfc3339(attempt.at),
-        result,
-        restart_needed,
-        problems,
-    }
-}
-
-fn served<'s>(
-    configured: &'s config::Endpoint,
-    compiled: &'s Endpoint,
-    settings: &'s Settings,
-) -> Served<'s> {
-    let contracts = configured.contracts.iter().map(|pin| Contract {
-        name: &pin.contract.name,
-        a2a_version: pin.contract.a2a_version.to_string(),
-        extension: pin.contract.extension.as_str(),
-        upstream: settings
-            .upstreams
-            .get(pin.upstream)
-            .map_or("", |it| &it.name),
-    });
-    let quotas = configured.quotas.iter();
-    let host = match &configured.host {
-        config::Host::Any => None,
-        host @ (config::Host::Exact(_) | config::Host::OneLabel(_)) => Some(host.to_string()),
-    };
-    Served {
-        name: &configured.name,
-        host,
-        path: &configured.path,
-        contracts: contracts.collect(),
-        quotas: quotas
-            .filter_map(|at| settings.quotas.get(*at).map(|it| &*it.name))
-            .collect(),
-        report: configured.report.iter().map(|step| step.name()).collect(),
-        requests: compiled
-            .meters
-            .outcomes()
-            .filter(|(_, count)| *count > 0)
-            .collect(),
-    }
-}
-
-/// The quotas with what was decided by them, over all endpoints.
-fn quotas(snapshot: &Snapshot) -> Vec<Quota<'_>> {
-    let settings = &snapshot.settings;
-    let mut decided = BTreeMap::new();
-    for (configured, compiled) in both(&settings.endpoints, &snapshot.endpoints) {
-        let meters = compiled.quota_meters.iter().map(QuotaMeters::total);
-        decided.extend(configured.quotas.iter().copied().zip(meters));
-    }
-    let quotas = settings.quotas.iter().enumerate();
-    quotas
-        .map(|(at, quota)| {
-            let (admitted, refused) = decided.get(&at).copied().unwrap_or_default();
-            Quota {
-                name: &quota.name,
-                per: quota.per.iter().map(config::Dimension::name).collect(),
-                rate: quota.allowance.rate(),
-                burst: quota.allowance.burst().map(NonZeroU32::get),
-                concurrent: quota.allowance.concurrent().map(NonZeroU32::get),
-                shared: quota.shared,
-                admitted,
-                refused,
-            }
-        })
-        .collect()
 }

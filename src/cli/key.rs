@@ -19,6 +19,9 @@ pub(super) enum KeyCommand {
         #[arg(value_parser = caller_name)]
         name: String,
     },
+    /// Print a new token for the admin socket on standard output, once, and its line of `[admin]` on
+    /// standard error.
+    Admin,
     /// Read a key from standard input, and print the `key_sha256` of it.
     Hash,
 }
@@ -30,19 +33,31 @@ fn caller_name(name: &str) -> Result<String, &'static str> {
 pub(super) fn key(command: KeyCommand) -> ExitCode {
     match command {
         KeyCommand::New { name } => new(&name),
+        KeyCommand::Admin => admin(),
         KeyCommand::Hash => hash(),
     }
 }
 
 fn new(name: &str) -> ExitCode {
+    drawn("key", |key| fresh::table(name, key))
+}
+
+fn admin() -> ExitCode {
+    drawn("token", |token| {
+        format!("[admin]\ntoken_sha256 = [\"{}\"]\n", fresh::digest(token))
+    })
+}
+
+/// Makes one, and says how the configuration knows it.
+fn drawn(what: &str, configured: impl Fn(&str) -> String) -> ExitCode {
     let key = match Fresh::draw() {
         Ok(key) => key,
-        Err(error) => return fail(format_args!("no randomness to make a key of: {error}")),
+        Err(error) => return fail(format_args!("no randomness to make a {what} of: {error}")),
     };
     // Apart, so that the key can go into a file or a pipe and the table is still read.
     eprint!(
-        "# The key stands on standard output and nowhere else. For the configuration:\n{}",
-        fresh::table(name, key.expose())
+        "# The {what} stands on standard output and nowhere else. For the configuration:\n{}",
+        configured(key.expose())
     );
     print(&format!("{}\n", key.expose()))
 }

@@ -2,19 +2,25 @@
 //! answer.
 //!
 //! Whatever else the environment says, no proxy is asked: the admin socket is reached directly or not
-//! at all.
+//! at all. A token is read from a file or the environment, and must never be shown.
 
 use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::HOST;
-use http::{Method, Request, StatusCode, Uri};
+use http::header::{AUTHORIZATION, HOST};
+use http::{HeaderValue, Method, Request, StatusCode, Uri};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
+
+use crate::credential::fresh;
+use crate::credential::key::LONGEST;
 
 /// How long a gateway may take for an answer. A reload that compiles thousands of endpoints, or a look
 /// into slow stores, takes seconds.
@@ -22,6 +28,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The largest answer, in bytes.
 const LARGEST: usize = 64 << 20;
+
+/// Where a token stands when no file is named.
+const TOKEN: &str = "FORECOURT_ADMIN_TOKEN";
 
 /// Which gateway is meant.
 #[derive(Debug, clap::Args)]
@@ -35,6 +44,14 @@ pub(super) struct Remote {
         value_parser = admin_url
     )]
     admin: Uri,
+    /// The file with the token that the admin socket asks for. Without it the variable
+    /// `FORECOURT_ADMIN_TOKEN` is looked at; a token is never an argument, which others can read.
+    #[arg(
+        long = "admin-token-file",
+        value_name = "FILE",
+        env = "FORECOURT_ADMIN_TOKEN_FILE"
+    )]
+    token_file: Option<PathBuf>,
 }
 
 /// What a gateway answered.
@@ -58,6 +75,14 @@ pub(super) enum Unanswered {
     /// This process cannot ask.
     #[error("cannot ask: {0}")]
     Here(Box<str>),
+}
+
+/// As much of a file as a token can be, and a byte more.
+fn read(file: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let most = u64::try_from(LONGEST + 3).unwrap_or(u64::MAX);
+    File::open(file)?.take(most).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 fn admin_url(text: &str) -> Result<Uri, &'static str> {
@@ -84,12 +109,15 @@ impl Remote {
         body: Vec<u8>,
     ) -> Result<Answered, Unanswered> {
         let here = |error: &dyn fmt::Display| Unanswered::Here(error.to_string().into());
-        let request = Request::builder()
+        let mut request = Request::builder()
             .method(method)
             .uri(target)
             .header(HOST, self.authority())
             .body(Full::new(Bytes::from(body)))
             .map_err(|error| here(&error))?;
+        if let Some(token) = self.token()? {
+            request.headers_mut().insert(AUTHORIZATION, token);
+        }
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -101,6 +129,35 @@ impl Remote {
                 admin: self.admin.clone(),
                 why: why.to_string().into(),
             })
+    }
+
+    /// The value of `Authorization`, where there is a token.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is none.
+    fn token(&self) -> Result<Option<HeaderValue>, Unanswered> {
+        let (bytes, from) = match &self.token_file {
+            Some(file) => match read(file) {
+                Ok(bytes) => (bytes, file.display().to_string()),
+                Err(error) => {
+                    let why = format!("the token in {}: {error}", file.display());
+                    return Err(Unanswered::Here(why.into()));
+                }
+            },
+            None => match std::env::var_os(TOKEN) {
+                Some(value) if !value.is_empty() => (value.into_encoded_bytes(), TOKEN.to_owned()),
+                Some(_) | None => return Ok(None),
+            },
+        };
+        // The end of the line is not the token's.
+        let token = fresh::fit(bytes.trim_ascii_end());
+        let value = token.and_then(|token| {
+            HeaderValue::try_from(format!("Bearer {token}")).map_err(|_| "no header can carry it")
+        });
+        let mut value =
+            value.map_err(|why| Unanswered::Here(format!("the token in {from}: {why}").into()))?;
+        value.set_sensitive(true);
+        Ok(Some(value))
     }
 
     fn authority(&self) -> &str {
@@ -139,6 +196,21 @@ impl Answered {
     /// The body as text.
     pub(super) fn text(&self) -> std::borrow::Cow<'_, str> {
         String::from_utf8_lossy(&self.body)
+    }
+
+    /// The body as a value.
+    pub(super) fn read<'a, T: serde::Deserialize<'a>>(&'a self) -> Option<T> {
+        serde_json::from_slice(&self.body).ok()
+    }
+
+    /// What it says to people: itself, or its `text` where it is JSON.
+    pub(super) fn said(&self) -> String {
+        #[derive(serde::Deserialize)]
+        struct Said {
+            text: String,
+        }
+        self.read::<Said>()
+            .map_or_else(|| self.text().into_owned(), |said| said.text)
     }
 }
 

@@ -8,6 +8,7 @@
 //! came from a release, from the operator's own contract or from an override.
 
 mod issuer;
+mod reload;
 mod store;
 
 use std::path::Path;
@@ -32,7 +33,7 @@ impl Serialize for Settings {
     }
 }
 
-fn whole(settings: &Settings) -> Json {
+pub(in crate::config) fn whole(settings: &Settings) -> Json {
     let workers = settings.runtime.workers.map(|count| count.get().into());
     let shutdown = &settings.shutdown;
     let identify = settings.callers.identify.iter().map(source);
@@ -40,8 +41,15 @@ fn whole(settings: &Settings) -> Json {
         ("runtime", some(object([("workers", workers)]))),
         ("listener", some(tables(&settings.listeners, listener))),
         ("admin", {
-            let address = settings.admin.address.to_string();
-            some(object([("address", some(address))]))
+            let admin = &settings.admin;
+            let tokens = admin.token_sha256.iter().map(ToString::to_string);
+            some(object([
+                ("address", some(admin.address.to_string())),
+                (
+                    "token_sha256",
+                    (!admin.token_sha256.is_empty()).then(|| Json::list(tokens)),
+                ),
+            ]))
         }),
         ("callers", {
             let key_header = settings.callers.key_header.to_string();
@@ -84,6 +92,7 @@ fn whole(settings: &Settings) -> Json {
                 ("timeout", some(spell_duration(shutdown.timeout))),
             ])),
         ),
+        ("reload", some(reload::reload(&settings.reload))),
     ])
 }
 

@@ -3,8 +3,10 @@
 //! Must never hold a rule that looks at two keys: those are in `check`. A new key is added here, in
 //! `settings`, in `config/forecourt.toml` and in `docs/configuration.md`; tests compare them.
 
+mod admin;
 mod issuer;
 mod quota;
+mod reload;
 mod store;
 
 use std::net::SocketAddr;
@@ -13,6 +15,7 @@ use std::time::Duration;
 use ipnet::IpNet;
 
 use crate::config::amount::{NonZeroDuration, Size};
+use crate::config::include::Pattern;
 use crate::config::proof::KeyHeader;
 use crate::config::read::{At, Field, List};
 use crate::config::report::Span;
@@ -25,8 +28,10 @@ use crate::config::web::{Host, Path, ServerName, UpstreamUrl};
 use crate::config::word::{Demand, Filled, Integer, Name};
 use crate::protocol::{Absence, Dialect, ExtensionUri, HttpStatus, Step, Version};
 
+pub(crate) use admin::Admin;
 pub(crate) use issuer::Issuer;
 pub(crate) use quota::{Allowance, Plan, Quota};
+pub(crate) use reload::{Guard, Reload};
 pub(crate) use store::Store;
 
 /// A number of things of which there must be one.
@@ -39,11 +44,12 @@ pub(crate) type Pairs<T> = Field<Vec<(At<String>, Field<T>)>>;
 pub(crate) struct File {
     pub(crate) workers: Field<Integer<1, 1024>>,
     pub(crate) listeners: Tables<Listener>,
-    pub(crate) admin: Field<SocketAddr>,
+    pub(crate) admin: Admin,
     pub(crate) limits: Limits,
     pub(crate) log: Log,
     pub(crate) delay: Field<Duration>,
     pub(crate) timeout: Field<Duration>,
+    pub(crate) reload: Reload,
     pub(crate) identify: Field<List<Identify>>,
     pub(crate) key_header: Field<KeyHeader>,
     pub(crate) callers: Tables<Caller>,
@@ -162,20 +168,21 @@ pub(crate) struct Contract {
 impl File {
     /// Takes everything out of the document.
     pub(crate) fn take(mut root: Table<'_>) -> Self {
+        // Whoever read the files followed it already; what is wrong with it is reported here.
+        let _: Field<List<Pattern>> = root.one_or_list("include");
         let mut runtime = root.table_or_empty("runtime", "[runtime]");
         let workers = runtime.field("workers");
         runtime.finish();
         let listeners = root.named("listener", "[listener.NAME]", listener);
         root.at_least_one("listener");
-        let mut table = root.table_or_empty("admin", "[admin]");
-        let admin = table.field("address");
-        table.finish();
+        let admin = Admin::take(root.table_or_empty("admin", "[admin]"));
         let limits = limits(root.table_or_empty("limits", "[limits]"));
         let log = log(root.table_or_empty("log", "[log]"));
         let mut shutdown = root.table_or_empty("shutdown", "[shutdown]");
         let delay = shutdown.field("delay");
         let timeout = shutdown.field("timeout");
         shutdown.finish();
+        let reload = Reload::take(root.table_or_empty("reload", "[reload]"));
         let mut callers = root.table_or_empty("callers", "[callers]");
         let identify = callers.list("identify");
         let key_header = callers.field("key_header");
@@ -189,6 +196,7 @@ impl File {
             log,
             delay,
             timeout,
+            reload,
             identify,
             key_header,
             callers: root.named("caller", "[caller.NAME]", caller),

@@ -3,6 +3,7 @@
 //!
 //! Must never hold a default that `docs/configuration.md` does not name, and never show a secret.
 
+mod admin;
 mod caller;
 mod files;
 mod front;
@@ -10,11 +11,11 @@ mod issuer;
 mod listener;
 mod log;
 mod quota;
+mod reload;
 mod store;
 mod upstream;
 
 use std::fmt;
-use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
@@ -24,13 +25,15 @@ use crate::config::problem::{Problem, Problems};
 use crate::config::web::Host;
 use crate::protocol::{Contract, HttpStatus, Steps};
 
+pub use admin::Admin;
 pub use caller::{Authenticate, Caller, CertificateName, KeySha256};
-pub use files::{NamedFile, PairFiles, Place};
+pub use files::{NamedFile, Origin, PairFiles, Place};
 pub use front::{ClientHeader, Front};
 pub use issuer::{Algorithm, Issuer, Jwks};
 pub use listener::{Clients, Listener, Tls};
 pub use log::{AccessLog, Level, Log, LogFormat};
 pub use quota::{Allowance, Plan, Quota};
+pub use reload::{Guard, Ratio, Reload};
 pub use store::{Kept, OnStoreError, Store, StoreTopology};
 pub use upstream::{Upstream, UpstreamTls};
 
@@ -39,10 +42,9 @@ pub use upstream::{Upstream, UpstreamTls};
 pub struct Settings {
     /// `[runtime]`. Needs a restart.
     pub runtime: Runtime,
-    /// `[listener.NAME]`, in the order of the file; at least one. What is in `tls` can change live,
-    /// the rest needs a restart.
+    /// `[listener.NAME]`, in the order of the file; at least one.
     pub listeners: Vec<Listener>,
-    /// `[admin]`. Needs a restart.
+    /// `[admin]`. Its address needs a restart.
     pub admin: Admin,
     /// `[limits]`.
     pub limits: Limits,
@@ -50,6 +52,8 @@ pub struct Settings {
     pub log: Log,
     /// `[shutdown]`.
     pub shutdown: Shutdown,
+    /// `[reload]`.
+    pub reload: Reload,
     /// `[callers]`.
     pub callers: Callers,
     /// `[caller.NAME]`, in the order of the file.
@@ -68,6 +72,8 @@ pub struct Settings {
     pub endpoints: Vec<Endpoint>,
     /// What is probably not meant, each of severity warning.
     pub warnings: Problems,
+    /// Where it was read.
+    pub origin: Origin,
 }
 
 impl Settings {
@@ -75,7 +81,7 @@ impl Settings {
     pub fn warn(&mut self, warnings: impl IntoIterator<Item = Problem>) {
         let own = std::mem::take(&mut self.warnings);
         let mut all: Vec<_> = own.into_iter().chain(warnings).collect();
-        all.sort_by_key(|it| (it.line, it.column));
+        all.sort_by_key(|it| it.at);
         self.warnings = all.into_iter().collect();
     }
 
@@ -97,6 +103,7 @@ impl Settings {
             limits,
             log,
             shutdown,
+            reload,
             callers,
             known,
             issuers,
@@ -106,6 +113,7 @@ impl Settings {
             upstreams,
             endpoints,
             warnings: _,
+            origin: _,
         } = self;
         *runtime == next.runtime
             && *listeners == next.listeners
@@ -113,6 +121,7 @@ impl Settings {
             && *limits == next.limits
             && *log == next.log
             && *shutdown == next.shutdown
+            && *reload == next.reload
             && *callers == next.callers
             && *known == next.known
             && *issuers == next.issuers
@@ -124,19 +133,12 @@ impl Settings {
     }
 
     /// Where `next` differs from these settings in what cannot change while the gateway runs: some of
-    /// `runtime`, `listener`, `admin`, `log`, `limits.limiter_keys`. Empty: `next` can go live.
+    /// `runtime`, `admin.address`, `log`, `limits.limiter_keys`. Empty: `next` can go live.
     #[must_use]
     pub fn restart_needed(&self, next: &Self) -> Vec<&'static str> {
-        let are_bound_alike = self.listeners.len() == next.listeners.len()
-            && self
-                .listeners
-                .iter()
-                .zip(&next.listeners)
-                .all(|(one, other)| one.is_bound_like(other));
         [
             ("runtime", self.runtime != next.runtime),
-            ("listener", !are_bound_alike),
-            ("admin", self.admin != next.admin),
+            ("admin.address", self.admin.address != next.admin.address),
             ("log", self.log != next.log),
             // The table of buckets is made once.
             (
@@ -155,13 +157,6 @@ impl Settings {
 pub struct Runtime {
     /// Worker threads, at most 1024. `None`: one per core.
     pub workers: Option<NonZeroUsize>,
-}
-
-/// `[admin]`: the socket for probes, metrics and operators.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Admin {
-    /// Where it is bound. Default 127.0.0.1:9901.
-    pub address: SocketAddr,
 }
 
 /// `[limits]`: what a client can cost.

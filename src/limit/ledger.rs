@@ -10,7 +10,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use super::caller::{Caller, address_digest, by_address, network_digest};
-use super::clock::Clock;
+use super::clock::{Clock, Moment};
 use super::fingerprint::{Domain, Fingerprint};
 use super::limiter::{Limiter, debt};
 use super::notable::{Notable, SAMPLED};
@@ -100,6 +100,15 @@ pub struct Forgiven {
     pub still_open: u64,
 }
 
+/// How a bucket stands. `None`: it is what it was before a reload made something else of it.
+fn standing(quota: &Quota, plan: Option<usize>, seen: Seen, now: Moment) -> Option<Standing> {
+    match (&quota.measure(plan).kind, seen) {
+        (Kind::Rate(pace), Seen::Owes(tat)) => Some(pace.standing(debt(tat, now))),
+        (Kind::AtOnce(most), Seen::Taken(taken)) => Some(Standing::AtOnce { most: *most, taken }),
+        (Kind::Rate(_), Seen::Taken(_)) | (Kind::AtOnce(_), Seen::Owes(_)) => None,
+    }
+}
+
 impl<C: Clock> Limiter<C> {
     /// The buckets of an owner that are not full, with those quotas; the emptiest first.
     #[must_use]
@@ -121,11 +130,8 @@ impl<C: Clock> Limiter<C> {
                 return;
             };
             let Some(quota) = quotas.get(at) else { return };
-            let standing = match (&quota.measure(plan).kind, seen) {
-                (Kind::Rate(pace), Seen::Owes(tat)) => pace.standing(debt(tat, now)),
-                (Kind::AtOnce(most), Seen::Taken(taken)) => Standing::AtOnce { most: *most, taken },
-                // What it was before a reload made something else of it.
-                (Kind::Rate(_), Seen::Taken(_)) | (Kind::AtOnce(_), Seen::Owes(_)) => return,
+            let Some(standing) = standing(quota, plan, seen, now) else {
+                return;
             };
             let told = quota.tell(bucket, of.owner);
             entries.push(Entry {
@@ -137,6 +143,45 @@ impl<C: Clock> Limiter<C> {
         });
         entries.sort_by_key(Entry::rank);
         entries
+    }
+
+    /// Of each of these callers the bucket in which least is left, of its quotas that are not full: the
+    /// quota's place, and how it stands. One walk through all shards, however many callers.
+    #[must_use]
+    pub fn tightest(
+        &self,
+        callers: &[&Caller],
+        quotas: &[&Quota],
+    ) -> Vec<Option<(usize, Standing)>> {
+        let now = self.clock.now();
+        let places: HashMap<u32, usize> =
+            (0..).zip(quotas).map(|(at, it)| (it.tag(), at)).collect();
+        let mut owners: HashMap<u32, Vec<usize>> = HashMap::new();
+        for (at, caller) in callers.iter().enumerate() {
+            for digits in Owner::named(&caller.to_string()).digits {
+                owners.entry(digits).or_default().push(at);
+            }
+        }
+        let mut found: Vec<Option<(usize, Standing)>> = vec![None; callers.len()];
+        self.store.look(now, |_, of, seen| {
+            let (Some(theirs), Some(at)) = (owners.get(&of.owner), places.get(&of.quota)) else {
+                return;
+            };
+            for caller in theirs {
+                let (Some(quota), Some(who)) = (quotas.get(*at), callers.get(*caller)) else {
+                    continue;
+                };
+                let Some(standing) = standing(quota, who.plan(), seen, now) else {
+                    continue;
+                };
+                if let Some(kept) = found.get_mut(*caller)
+                    && kept.is_none_or(|(_, it)| standing.is_tighter_than(&it))
+                {
+                    *kept = Some((*at, standing));
+                }
+            }
+        });
+        found
     }
 
     /// Forgets what an owner owes, in every bucket that is its own, whatever quota, endpoint, skill

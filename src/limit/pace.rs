@@ -171,6 +171,13 @@ impl Standing {
         }
     }
 
+    /// Whether a smaller part of it is left than of another.
+    #[must_use]
+    pub const fn is_tighter_than(&self, other: &Self) -> bool {
+        self.remaining() as u64 * (other.most() as u64)
+            < other.remaining() as u64 * self.most() as u64
+    }
+
     /// In ns; 0 where it is no rate.
     const fn capacity(&self) -> u64 {
         match self {

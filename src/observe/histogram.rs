@@ -70,6 +70,60 @@ impl Histogram {
     }
 }
 
+/// What a histogram had seen at a moment.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen {
+    /// How many durations fell into each bucket, those above all bounds last.
+    pub counts: [u64; BOUNDS_US.len() + 1],
+    /// All durations together.
+    pub sum: Duration,
+}
+
+impl Seen {
+    /// The upper bounds of the buckets but the last, in ms.
+    pub fn bounds_ms() -> impl Iterator<Item = f64> {
+        BOUNDS_US.into_iter().map(|bound| bound as f64 / 1e3)
+    }
+
+    /// How many durations.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+
+    /// The duration, in ms, that this part of all is not longer than, as if each bucket's were spread
+    /// evenly over it. Above all bounds the last bound. `None`: there was none.
+    #[must_use]
+    pub fn quantile_ms(&self, part: f64) -> Option<f64> {
+        let wanted = self.count() as f64 * part;
+        let (mut below, mut floor) = (0.0, 0.0);
+        for (bound, count) in Self::bounds_ms().zip(self.counts) {
+            let count = count as f64;
+            if count > 0.0 && below + count >= wanted {
+                return Some(floor + (bound - floor) * (wanted - below) / count);
+            }
+            (below, floor) = (below + count, bound);
+        }
+        (self.count() > 0).then_some(floor)
+    }
+}
+
+impl Histogram {
+    /// What it has seen so far.
+    #[must_use]
+    pub fn seen(&self) -> Seen {
+        let mut counts = [0; BOUNDS_US.len() + 1];
+        let cells = self.0.counts.iter().chain([&self.0.above]);
+        for (count, cell) in counts.iter_mut().zip(cells) {
+            *count = cell.load(Ordering::Relaxed);
+        }
+        Seen {
+            counts,
+            sum: Duration::from_nanos(self.0.sum_ns.load(Ordering::Relaxed)),
+        }
+    }
+}
+
 impl TypedMetric for Histogram {
     const TYPE: MetricType = MetricType::Histogram;
 }
@@ -98,6 +152,31 @@ mod tests {
     use super::*;
     use prometheus_client::encoding::{prometheus_text, text};
     use prometheus_client::registry::Registry;
+
+    #[test]
+    fn what_was_seen_can_be_summed_up() {
+        let histogram = Histogram::default();
+        assert_eq!(histogram.seen().quantile_ms(0.5), None);
+        for ms in [3, 3, 3, 3, 8, 8, 8, 8, 8, 300] {
+            histogram.observe(Duration::from_millis(ms));
+        }
+        let seen = histogram.seen();
+        assert_eq!((seen.count(), seen.sum.as_millis()), (10, 352));
+        assert_eq!(seen.counts.len(), Seen::bounds_ms().count() + 1);
+        let near = |part: f64, ms: f64| {
+            let found = seen.quantile_ms(part).unwrap();
+            assert!((found - ms).abs() < 0.001, "{part}: {found}");
+        };
+        // Four of ten in 2.5 to 5 ms, five in 5 to 10, one in 250 to 500.
+        near(0.2, 3.75);
+        near(0.4, 5.0);
+        near(0.5, 6.0);
+        near(0.9, 10.0);
+        near(1.0, 500.0);
+        histogram.observe(Duration::from_secs(1000));
+        let all = histogram.seen().quantile_ms(1.0);
+        assert_eq!(all, Some(120_000.0));
+    }
 
     #[test]
     fn bounds_are_inclusive_and_the_counts_add_up() {

@@ -21,6 +21,8 @@ use super::clock::Timestamp;
 use super::histogram::Histogram;
 use crate::protocol::{Outcome, Step};
 
+mod admin;
+mod configuration;
 mod credential;
 mod exemplars;
 mod exposition;
@@ -31,14 +33,15 @@ mod meters;
 mod names;
 mod store;
 
+pub use admin::{AdminMeters, AdminRefusal};
+pub use configuration::{Cause, Configuration};
 pub use credential::{CredentialMeters, CredentialResult};
 pub use exposition::Exposition;
 pub use handshake::{HandshakeFailure, HandshakeMeters};
 pub use issuers::{KeyMeters, TokenMeters};
 use labels::{
-    At, Certified, Decided, EndedAt, Examined, Filled, On, Pooled, Reloaded, Reported, Shaken,
-    Unproxied, Worker, at, certified, decided, ended_at, filled, on, pooled, reported, shaken,
-    unproxied,
+    At, Certified, Decided, EndedAt, Examined, Filled, On, Pooled, Reported, Shaken, Unproxied,
+    Worker, at, certified, decided, ended_at, filled, on, pooled, reported, shaken, unproxied,
 };
 use meters::FILLED;
 pub use meters::{EndpointMeters, ListenerMeters, Presence, QuotaMeters, UpstreamMeters};
@@ -74,9 +77,8 @@ pub struct Metrics {
     certificate_expiry: Family<Certified, Gauge>,
     issuers: issuers::Families,
     upstream_connections: Family<Pooled, Gauge>,
-    reloads: Family<Reloaded, Counter>,
-    generation: Gauge,
-    applied_at: Gauge,
+    /// Which configuration serves, and how it came.
+    pub configuration: Configuration,
     /// Requests being served. See [`Presence`].
     pub requests_in_flight: Gauge,
     /// Bytes of request bodies held in memory.
@@ -85,6 +87,8 @@ pub struct Metrics {
     pub access_log_dropped: Counter,
     /// Spans lost. Their exporter counts here.
     pub spans_dropped: Counter,
+    /// Who was refused on the admin socket.
+    pub admin: AdminMeters,
 }
 
 impl Metrics {
@@ -114,18 +118,14 @@ impl Metrics {
             certificate_expiry: Family::default(),
             issuers: issuers::Families::default(),
             upstream_connections: Family::default(),
-            reloads: Family::default(),
-            generation: Gauge::default(),
-            applied_at: Gauge::default(),
+            configuration: Configuration::default(),
             requests_in_flight: Gauge::default(),
             in_flight_bytes: Gauge::default(),
             access_log_dropped: Counter::default(),
             spans_dropped: Counter::default(),
+            admin: AdminMeters::default(),
         };
         metrics.register(version);
-        for result in ["success", "failure"] {
-            made(&metrics.reloads, Reloaded { result });
-        }
         metrics
     }
 
@@ -225,21 +225,7 @@ impl Metrics {
             "forecourt_upstream_connections",
             self.upstream_connections.clone(),
         );
-        add(
-            registry,
-            "forecourt_config_reloads_total",
-            self.reloads.clone(),
-        );
-        add(
-            registry,
-            "forecourt_config_generation",
-            self.generation.clone(),
-        );
-        add(
-            registry,
-            "forecourt_config_last_reload_success_timestamp_seconds",
-            self.applied_at.clone(),
-        );
+        self.configuration.register(registry);
         add(
             registry,
             "forecourt_access_log_dropped_total",
@@ -250,6 +236,7 @@ impl Metrics {
             "forecourt_spans_dropped_total",
             self.spans_dropped.clone(),
         );
+        self.admin.register(registry);
         let build = Info::new([("version", version.to_owned())]);
         add(registry, "forecourt_build_info", build);
     }
@@ -334,8 +321,14 @@ impl Metrics {
         for reason in ["untrusted", "malformed", "late"] {
             self.proxy_refused.remove(&unproxied(name, reason));
         }
+        self.forget_handshakes(name);
+    }
+
+    /// Drops the series of handshakes at a listener that is in clear.
+    pub fn forget_handshakes(&self, listener: &str) {
         for why in HandshakeFailure::ALL {
-            self.handshake_failures.remove(&shaken(name, why.label()));
+            self.handshake_failures
+                .remove(&shaken(listener, why.label()));
         }
     }
 
@@ -383,19 +376,6 @@ impl Metrics {
         self.ratelimit_overflow
             .inner()
             .fetch_max(overflowed, Ordering::Relaxed);
-    }
-
-    /// Notes which configuration serves from now on: at the start and after each reload.
-    pub fn config_applied(&self, generation: u64, at: Timestamp) {
-        self.generation
-            .set(i64::try_from(generation).unwrap_or(i64::MAX));
-        self.applied_at.set(at.as_second());
-    }
-
-    /// Counts a reload: whether the new configuration was taken.
-    pub fn config_reloaded(&self, taken: bool) {
-        let result = if taken { "success" } else { "failure" };
-        made(&self.reloads, Reloaded { result }).inc();
     }
 }
 

@@ -17,10 +17,10 @@ pub mod trace;
 
 pub use access::{AccessLog, Destination, Pen};
 pub use clock::{ManualWallClock, Rfc3339, SystemWallClock, Timestamp, WallClock, rfc3339};
-pub use histogram::Histogram;
+pub use histogram::{Histogram, Seen};
 pub use line::Line;
 pub use metrics::{
-    CredentialMeters, CredentialResult, EndpointMeters, Exposition, HandshakeFailure,
-    HandshakeMeters, KeyMeters, LOCAL, ListenerMeters, Metrics, NAMES, Presence, QuotaMeters,
-    StoreMeters, StoredQuotaMeters, TokenMeters, UpstreamMeters,
+    AdminMeters, AdminRefusal, Cause, CredentialMeters, CredentialResult, EndpointMeters,
+    Exposition, HandshakeFailure, HandshakeMeters, KeyMeters, LOCAL, ListenerMeters, Metrics,
+    NAMES, Presence, QuotaMeters, StoreMeters, StoredQuotaMeters, TokenMeters, UpstreamMeters,
 };

@@ -373,6 +373,7 @@ async fn send(
             Ok(reply)
         }
         Err(fault) => {
+            upstream.health.failed(fault.cause);
             tracing::warn!(
                 upstream = &*upstream.name,
                 request_id = record.request_id.as_str(),

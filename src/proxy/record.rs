@@ -8,6 +8,7 @@
 use std::borrow::Cow;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -332,6 +333,9 @@ impl Drop for Record {
         }
         let shown = self.trace.shown();
         let ids = shown.map(|shown| (shown.spell_trace(), shown.spell_span()));
+        if let Some(endpoint) = endpoint.filter(|_| self.outcome.is_failure()) {
+            endpoint.failed.fetch_add(1, Ordering::Relaxed);
+        }
 
         let error_id = self
             .answer

@@ -1,4 +1,5 @@
-//! Decides when the configuration file is looked at, and the files that it names.
+//! Decides when the configuration file is looked at, the files that it includes, and those that it
+//! names.
 //!
 //! The directories of the whole symlink chain are watched, because a watch on the file itself goes
 //! deaf after one rename or one Kubernetes `..data` swap. A change is acted on when two looks 250 ms

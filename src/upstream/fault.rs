@@ -43,7 +43,23 @@ pub enum Cause {
 }
 
 impl Cause {
-    const fn text(self) -> &'static str {
+    /// Every cause.
+    pub const ALL: [Self; 10] = [
+        Self::Unreachable,
+        Self::ConnectTimeout,
+        Self::Tls,
+        Self::Reset,
+        Self::ResponseTimeout,
+        Self::IdleTimeout,
+        Self::Invalid,
+        Self::NoCapacity,
+        Self::Full,
+        Self::Unsendable,
+    ];
+
+    /// What happened, in words.
+    #[must_use]
+    pub const fn text(self) -> &'static str {
         match self {
             Self::Unreachable => "no connection",
             Self::ConnectTimeout => "no connection in time",

@@ -9,6 +9,7 @@
 mod connect;
 mod exchange;
 mod fault;
+mod health;
 mod http1;
 mod http2;
 mod pool;
@@ -27,6 +28,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use tokio::sync::Semaphore;
 
 pub use fault::{Cause, Fault};
+pub use health::Health;
 pub use http1::Request;
 pub use pool::Pools;
 pub use reply::{Reply, ReplyBody};
@@ -61,6 +63,8 @@ pub struct Upstream {
     pub max_waiting: usize,
     /// Open connections now, by state.
     pub meters: Meters,
+    /// Its failures.
+    pub health: Health,
     /// How it is spoken to over TLS; `None`: in clear.
     secure: Option<Arc<Secure>>,
     permits: Arc<Semaphore>,
@@ -186,6 +190,7 @@ impl Upstream {
             timeouts: parts.timeouts,
             max_waiting: parts.max_waiting,
             meters: parts.meters,
+            health: Health::default(),
             secure: parts.secure,
             permits: Arc::new(Semaphore::new(
                 parts.max_connections.min(Semaphore::MAX_PERMITS),
@@ -194,6 +199,18 @@ impl Upstream {
             max_in_flight: parts.max_in_flight,
             in_flight: AtomicUsize::new(0),
         }
+    }
+
+    /// Connections that may still be opened, requests that wait for one, and requests that it carries.
+    /// The last are counted where there is a limit to them.
+    #[must_use]
+    pub fn load(&self) -> (usize, usize, Option<usize>) {
+        let in_flight = self.in_flight.load(Ordering::Relaxed);
+        (
+            self.permits.available_permits(),
+            self.waiting.load(Ordering::Relaxed),
+            self.max_in_flight.map(|_| in_flight),
+        )
     }
 
     /// A place for one more request; `None` where there is no limit.

@@ -7,24 +7,13 @@ use crate::config::check::front;
 use crate::config::file::{self, File};
 use crate::config::read::{At, Field};
 use crate::config::report::{Finding, Report, Span};
-use crate::config::settings::{Admin, Clients, Listener, Tls};
+use crate::config::settings::{Clients, Listener, Tls};
 use crate::config::word::{Demand, Integer};
 
 use super::files::Files;
 
-/// Where the admin socket is when the file does not say.
-const ADMIN: SocketAddr =
-    SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 9901);
-
 /// How many connections may wait for being accepted when the file does not say.
 const BACKLOG: u64 = 4096;
-
-/// The admin socket.
-pub(crate) fn admin(field: &Field<SocketAddr>) -> Admin {
-    Admin {
-        address: field.given().map_or(ADMIN, |at| at.value),
-    }
-}
 
 /// The listeners, in the order of the file; `None` where something was reported.
 pub(crate) fn check(
@@ -44,13 +33,13 @@ pub(crate) fn check(
                 .iter()
                 .find(|(first, _)| overlap(first.value, at.value))
             {
-                let line = report.position(first.span.start).0;
-                clash(at, &format!("{other} on line {line}"), first.value, report);
+                let line = report.line(&first.span, &at.span);
+                clash(at, &format!("{other} on {line}"), first.value, report);
             } else if overlap(admin, at.value) {
-                let holder = match file.admin.given() {
-                    Some(at) => {
-                        let line = report.position(at.span.start).0;
-                        format!("the admin socket, line {line}")
+                let holder = match file.admin.address.given() {
+                    Some(admin) => {
+                        let line = report.line(&admin.span, &at.span);
+                        format!("the admin socket, {line}")
                     }
                     None => "the admin socket (default 127.0.0.1:9901)".to_owned(),
                 };
@@ -63,6 +52,7 @@ pub(crate) fn check(
         let listener = |address: &At<SocketAddr>, tls, front| Listener {
             name: named.name.clone(),
             address: address.value,
+            place: files.place(&address.span, &address.path),
             tls,
             backlog: u16::try_from(backlog.0).unwrap_or(u16::MAX),
             front,

@@ -4,6 +4,7 @@
 //! Must never stop at the first problem, and must never complain about what is missing because of a
 //! mistake that was reported already.
 
+mod admin;
 mod allowance;
 mod caller;
 mod contract;
@@ -14,6 +15,7 @@ mod issuer;
 mod listener;
 mod names;
 mod quota;
+mod reload;
 mod store;
 mod upstream;
 
@@ -30,8 +32,8 @@ use crate::config::problem::Problems;
 use crate::config::read::{At, Field};
 use crate::config::report::{Finding, Report};
 use crate::config::settings::{
-    AccessLog, Authenticate, Callers, Identify, Level, Limits, Log, LogFormat, Runtime, Settings,
-    Shutdown,
+    AccessLog, Authenticate, Callers, Identify, Level, Limits, Log, LogFormat, Origin, Runtime,
+    Settings, Shutdown,
 };
 use crate::config::web::Host;
 use crate::config::word::{Filled, Integer};
@@ -41,9 +43,10 @@ use names::Names;
 /// The settings, or `None` when something was reported that fails the load.
 pub(crate) fn check(file: File, directory: &Path, report: &Report<'_>) -> Option<Settings> {
     least(&file, report);
-    let admin = listener::admin(&file.admin);
+    let admin = admin::check(&file.admin, report);
     let listeners = listener::check(&file, admin.address, directory, report);
     let limits = limits(&file.limits, report);
+    let reload = reload::check(&file.reload, report);
     let callers = callers(&file, report);
     let stores = store::check(&file.stores, directory, report);
     let store_names = Names::of("store", &file.stores);
@@ -79,6 +82,7 @@ pub(crate) fn check(file: File, directory: &Path, report: &Report<'_>) -> Option
     if report.has_errors() {
         return None;
     }
+    admin::unprotected(&file.admin, &admin, report);
     for names in [&rooms.quotas, &rooms.upstreams, &rooms.contracts] {
         names.warn_unused("no endpoint names this", report);
     }
@@ -103,6 +107,7 @@ pub(crate) fn check(file: File, directory: &Path, report: &Report<'_>) -> Option
             delay: file.delay.or(Duration::ZERO),
             timeout: file.timeout.or(Duration::from_secs(25)),
         },
+        reload,
         callers,
         known: known.into_iter().collect::<Option<_>>()?,
         issuers: issuers.into_iter().collect::<Option<_>>()?,
@@ -112,6 +117,7 @@ pub(crate) fn check(file: File, directory: &Path, report: &Report<'_>) -> Option
         upstreams: upstreams.into_iter().collect::<Option<_>>()?,
         endpoints: endpoints.into_iter().collect::<Option<_>>()?,
         warnings: Problems::default(),
+        origin: Origin::default(),
     };
     warn_unverified(&settings, &file.endpoints, report);
     caller::warn(&settings, &file, report);
@@ -249,12 +255,12 @@ fn same_place(file: &File, report: &Report<'_>) {
         let place = (host, path.value.0.clone());
         match taken.entry(place) {
             Entry::Vacant(entry) => {
-                let line = report.position(path.span.start).0;
-                entry.insert((named.path.as_str(), line));
+                entry.insert((named.path.as_str(), &path.span));
             }
             Entry::Occupied(entry) => {
-                let (other, line) = entry.get();
-                let what = format!("has the same host and path as {other} on line {line}");
+                let (other, span) = entry.get();
+                let line = report.line(span, &path.span);
+                let what = format!("has the same host and path as {other} on {line}");
                 let hint = "give one of them another host or path".to_owned();
                 report.add(Finding::error(path.span.clone(), path.path.clone(), what).hint(hint));
             }

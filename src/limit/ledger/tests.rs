@@ -241,3 +241,30 @@ fn every_refusal_is_noted_under_the_callers_name() {
     assert_eq!((notable.calls, notable.refused), (16, 1));
     assert_eq!(notable.quota.as_deref(), Some("mine"));
 }
+
+#[test]
+fn the_tightest_bucket_of_each_is_found_in_one_walk() {
+    let callers = callers();
+    let limiter = Limiter::new(ManualClock::new(), 1000);
+    let quotas = [
+        quota("wide", &[Dimension::Caller], rate(60, 10)),
+        quota("narrow", &[Dimension::Caller], rate(60, 4)),
+        quota("unseen", &[Dimension::Caller], rate(60, 1)),
+    ];
+    let place = [1, 2, 3, 4];
+    let [first, second, third, fourth] = &callers;
+    for _ in 0..2 {
+        limiter.charge(&quotas[..2], &at(first, place));
+    }
+    limiter.charge(&quotas[..1], &at(second, place));
+    limiter.charge(&quotas[2..], &at(fourth, place));
+    let seen: Vec<_> = quotas[..2].iter().collect();
+    let asked = [third, second, first, fourth];
+    let found = limiter.tightest(&asked, &seen);
+    let found: Vec<_> = found
+        .into_iter()
+        .map(|it| it.map(|(at, standing)| (at, standing.remaining(), standing.most())))
+        .collect();
+    assert_eq!(found, [None, Some((0, 9, 10)), Some((1, 2, 4)), None]);
+    assert!(limiter.tightest(&[], &seen).is_empty());
+}

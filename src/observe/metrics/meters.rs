@@ -9,7 +9,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use super::exemplars::Exemplars;
 use super::store::StoredQuotaMeters;
 use crate::observe::clock::Timestamp;
-use crate::observe::histogram::Histogram;
+use crate::observe::histogram::{Histogram, Seen};
 use crate::protocol::{Outcome, Step};
 
 /// The names of all headers that are filled in, as label values.
@@ -45,6 +45,18 @@ impl EndpointMeters {
     pub fn outcomes(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let outcomes = Outcome::ALL.into_iter().zip(&self.ended);
         outcomes.map(|(outcome, counter)| (outcome.label(), counter.get()))
+    }
+
+    /// How long requests took.
+    #[must_use]
+    pub fn latency(&self) -> Seen {
+        self.duration.seen()
+    }
+
+    /// How long upstreams took for the heads of their answers.
+    #[must_use]
+    pub fn upstream_latency(&self) -> Seen {
+        self.upstream_duration.seen()
     }
 
     /// The upstream's head came, so long after the request was handed over.

@@ -111,8 +111,16 @@ pub const NAMES: &[(&str, &str)] = &[
         "Configuration reloads: success, or failure where the old one serves on",
     ),
     (
+        "forecourt_config_rollbacks_total",
+        "Returns to an older configuration, by cause",
+    ),
+    (
         "forecourt_config_generation",
         "Generation of the configuration that serves",
+    ),
+    (
+        "forecourt_config_info",
+        "Which configuration serves, by generation and hash; always 1",
     ),
     (
         "forecourt_config_last_reload_success_timestamp_seconds",
@@ -125,6 +133,10 @@ pub const NAMES: &[(&str, &str)] = &[
     (
         "forecourt_spans_dropped_total",
         "Spans that were lost: too many waited, or the collector did not take them",
+    ),
+    (
+        "forecourt_admin_refused_total",
+        "Requests on the admin socket that were refused, by reason",
     ),
     ("forecourt_build_info", "The version that runs; always 1"),
 ];
