@@ -9,7 +9,7 @@ use http::{Method, Request, StatusCode};
 
 use super::answer::{Answer, text};
 use super::guard::is_from_an_operator;
-use super::{Office, config, limits, probe, status};
+use super::{Office, config, explain, limits, probe, status};
 
 /// What there is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +22,9 @@ pub(super) enum Page {
     Reload,
     Limits,
     Caller,
+    Explain,
+    Decisions,
+    Decision,
 }
 
 impl Page {
@@ -34,7 +37,10 @@ impl Page {
             "/status" => Self::Status,
             "/reload" => Self::Reload,
             "/limits" => Self::Limits,
+            "/explain" => Self::Explain,
+            "/decisions" => Self::Decisions,
             _ if caller(path).is_some() => Self::Caller,
+            _ if decision(path).is_some() => Self::Decision,
             _ => return None,
         })
     }
@@ -47,15 +53,18 @@ impl Page {
             | Self::Metrics
             | Self::Config
             | Self::Status
-            | Self::Limits => "GET, HEAD",
+            | Self::Limits
+            | Self::Decisions
+            | Self::Decision => "GET, HEAD",
             Self::Caller => "GET, HEAD, DELETE",
-            Self::Reload => "POST",
+            Self::Reload | Self::Explain => "POST",
         }
     }
 
     /// How many bytes of a body it takes at most; of others none is read.
-    pub(super) const fn takes(self) -> usize {
+    pub(super) fn takes(self, office: &Office) -> usize {
         match self {
+            Self::Explain => explain::takes(office),
             Self::Live
             | Self::Ready
             | Self::Metrics
@@ -63,6 +72,8 @@ impl Page {
             | Self::Status
             | Self::Limits
             | Self::Caller
+            | Self::Decisions
+            | Self::Decision
             | Self::Reload => 0,
         }
     }
@@ -71,6 +82,7 @@ impl Page {
         match self {
             Self::Live | Self::Ready | Self::Metrics => false,
             Self::Config | Self::Status | Self::Reload | Self::Limits | Self::Caller => true,
+            Self::Explain | Self::Decisions | Self::Decision => true,
         }
     }
 }
@@ -79,6 +91,12 @@ impl Page {
 fn caller(path: &str) -> Option<&str> {
     let name = path.strip_prefix("/limits/")?;
     (!name.is_empty()).then_some(name)
+}
+
+/// The id that a path names, percent-encoded.
+fn decision(path: &str) -> Option<&str> {
+    let id = path.strip_prefix("/decisions/")?;
+    (!id.is_empty()).then_some(id)
 }
 
 impl Office {
@@ -110,6 +128,9 @@ impl Office {
                 limits::forgive(self, caller(path).unwrap_or_default()).await
             }
             Page::Caller => limits::one(self, caller(path).unwrap_or_default()).await,
+            Page::Explain => explain::ask(self, request).await,
+            Page::Decisions => explain::newest(self, request),
+            Page::Decision => explain::one(self, decision(path).unwrap_or_default()),
         }
     }
 }

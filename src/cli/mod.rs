@@ -6,6 +6,7 @@
 
 mod check;
 mod demo;
+mod explain;
 mod key;
 mod manual;
 mod print;
@@ -74,6 +75,8 @@ enum Command {
         #[command(flatten)]
         remote: Remote,
     },
+    /// Say what would become of a request, and why; or what was decided on one.
+    Explain(Box<explain::Explain>),
     /// Print the JSON Schema of the configuration file, for editors.
     Schema,
     /// Make API keys, or the digests by which the configuration knows them.
@@ -108,6 +111,7 @@ pub fn main() -> ExitCode {
         Command::Run { config } => run::run(config),
         Command::Check { file, format } => check::check(file, format),
         Command::Reload { remote } => reload::reload(&remote),
+        Command::Explain(explain) => explain::explain(&explain),
         Command::Schema => print(&config::schema()),
         Command::Key { command } => key::key(command),
         Command::Demo { once } => demo::demo(once),

@@ -20,6 +20,7 @@ use std::time::Duration;
 
 use http::HeaderName;
 
+use crate::config::lines::KeyLines;
 use crate::config::problem::{Problem, Problems};
 use crate::config::web::Host;
 use crate::protocol::{Contract, HttpStatus, Steps};
@@ -68,6 +69,8 @@ pub struct Settings {
     pub endpoints: Vec<Endpoint>,
     /// What is probably not meant, each of severity warning.
     pub warnings: Problems,
+    /// Where each key stands.
+    pub lines: KeyLines,
 }
 
 impl Settings {
@@ -106,6 +109,7 @@ impl Settings {
             upstreams,
             endpoints,
             warnings: _,
+            lines: _,
         } = self;
         *runtime == next.runtime
             && *listeners == next.listeners

@@ -377,6 +377,7 @@ impl Drop for Record {
         line.user_agent = self.user_agent.as_deref();
         line.generation = self.generation;
         self.worker.pen.write(&line);
+        self.worker.ring.keep(&line);
     }
 }
 

@@ -12,9 +12,11 @@ pub mod live;
 pub mod readiness;
 pub mod reload;
 pub mod routes;
+mod rule;
 pub mod snapshot;
 mod stores;
 pub mod tls;
+pub mod twin;
 pub mod watch;
 
 pub use effective::Effective;
@@ -24,5 +26,6 @@ pub use listener::{Listener, Networks};
 pub use live::Live;
 pub use readiness::Readiness;
 pub use reload::{Attempt, Rejected, Reloader};
+pub use rule::Rule;
 pub use snapshot::{Endpoint, Pin, Shared, Snapshot};
 pub use tls::{Keyring, Terminator};

@@ -288,6 +288,8 @@ impl Reloader {
 
     fn replace(&self, settings: Settings, previous: &Snapshot) -> Reloaded {
         if previous.settings.serves_like(&settings) {
+            // A comment moves lines.
+            previous.lines.store(Arc::new(settings.lines));
             return Reloaded::Unchanged(previous.generation);
         }
         for warning in &settings.warnings {

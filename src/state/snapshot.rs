@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use http::header::HeaderValue;
 
 use super::effective::Effective;
@@ -14,7 +15,7 @@ use super::issuers::Issuers;
 use super::routes::Routes;
 use super::stores;
 use super::tls::Keyring;
-use crate::config::{self, Settings};
+use crate::config::{self, KeyLines, Settings};
 use crate::credential;
 use crate::limit::shared::{Group, Store, Thread};
 use crate::limit::{self, Announcement, Clock, Limiter, Quota, Rule, Source};
@@ -54,6 +55,8 @@ pub struct Snapshot {
     pub settings: Settings,
     /// How it is shown.
     pub effective: Effective,
+    /// Where each of its keys stands, in the file that said the same last.
+    pub lines: ArcSwap<KeyLines>,
     /// Where requests go, in the order of the settings.
     pub upstreams: Vec<Arc<Upstream>>,
     /// What several processes count together in, in the order of the settings.
@@ -137,7 +140,7 @@ impl Routes<Arc<Endpoint>> {
 /// Makes a snapshot of valid settings, whose files the keyring holds.
 #[must_use]
 pub fn compile(
-    settings: Settings,
+    mut settings: Settings,
     generation: u64,
     shared: &Shared,
     keyring: &Keyring,
@@ -181,6 +184,7 @@ pub fn compile(
         proven: proven.collect(),
         issuers: Issuers::compile(&settings, keyring, &shared.metrics),
         effective: Effective::of(&settings),
+        lines: ArcSwap::from_pointee(std::mem::take(&mut settings.lines)),
         settings,
         upstreams,
         stores,

@@ -26,6 +26,7 @@ use http::HeaderName;
 
 use crate::config::amount::{NonZeroDuration, Size};
 use crate::config::file::{self, File};
+use crate::config::lines::KeyLines;
 use crate::config::problem::Problems;
 use crate::config::read::{At, Field};
 use crate::config::report::{Finding, Report};
@@ -112,6 +113,7 @@ pub(crate) fn check(file: File, directory: &Path, report: &Report<'_>) -> Option
         upstreams: upstreams.into_iter().collect::<Option<_>>()?,
         endpoints: endpoints.into_iter().collect::<Option<_>>()?,
         warnings: Problems::default(),
+        lines: KeyLines::default(),
     };
     warn_unverified(&settings, &file.endpoints, report);
     caller::warn(&settings, &file, report);
