@@ -15,7 +15,8 @@ use super::answer::{Answer, json, text};
 use crate::observe::{Decision, rfc3339};
 use crate::protocol::{Outcome, Step};
 use crate::proxy::explain::{Ground, Question, Recalled, explain, recall};
-use crate::state::Snapshot;
+use crate::state::Lines;
+use crate::state::reload::Generation;
 
 /// What a request may be longer than its head and body may be: the framing of chunks.
 const FRAMING: usize = 64 << 10;
@@ -137,17 +138,24 @@ pub(super) fn newest(office: &Office, request: &Request<Bytes>) -> Answer {
 
 fn told(office: &Office, decisions: impl Iterator<Item = Decision>) -> Answer {
     let live = office.reloader.live().load();
-    let of = |generation| (live.generation == generation).then_some(&*live);
+    let kept = office.reloader.generations();
+    let lines = |generation| {
+        if live.generation == generation {
+            return Some(live.key_lines());
+        }
+        let of_its_time = kept.iter().find(|it| it.number == generation);
+        of_its_time.map(Generation::key_lines)
+    };
     json(&Decided {
-        decisions: decisions.map(|it| tell(of(it.generation), it)).collect(),
+        decisions: decisions.map(|it| tell(lines(it.generation), it)).collect(),
     })
 }
 
-fn tell(snapshot: Option<&Snapshot>, decision: Decision) -> Told {
+fn tell(lines: Option<Lines>, decision: Decision) -> Told {
     let millis = |time: std::time::Duration| time.as_secs_f64() * 1000.0;
     Told {
         ts: rfc3339(decision.ts),
-        recalled: recall(&decision, snapshot),
+        recalled: recall(&decision, lines.as_ref()),
         request_id: decision.request_id,
         endpoint: decision.endpoint,
         contract: decision.contract,
@@ -170,7 +178,7 @@ fn tell(snapshot: Option<&Snapshot>, decision: Decision) -> Told {
         duration_ms: millis(decision.duration),
         upstream_ms: decision.upstream_duration.map(millis),
         generation: decision.generation,
-        generation_is_known: snapshot.is_some(),
+        generation_is_known: lines.is_some(),
     }
 }
 

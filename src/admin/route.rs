@@ -10,6 +10,7 @@ use http::{Method, Request, StatusCode};
 use super::answer::{Answer, text};
 use super::guard::is_from_an_operator;
 use super::{Office, config, explain, limits, probe, status};
+use crate::config::LARGEST;
 
 /// What there is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +21,9 @@ pub(super) enum Page {
     Config,
     Status,
     Reload,
+    Diff,
+    Rollback,
+    Generations,
     Limits,
     Caller,
     Explain,
@@ -36,6 +40,9 @@ impl Page {
             "/config" => Self::Config,
             "/status" => Self::Status,
             "/reload" => Self::Reload,
+            "/diff" => Self::Diff,
+            "/rollback" => Self::Rollback,
+            "/generations" => Self::Generations,
             "/limits" => Self::Limits,
             "/explain" => Self::Explain,
             "/decisions" => Self::Decisions,
@@ -53,11 +60,12 @@ impl Page {
             | Self::Metrics
             | Self::Config
             | Self::Status
+            | Self::Generations
             | Self::Limits
             | Self::Decisions
             | Self::Decision => "GET, HEAD",
             Self::Caller => "GET, HEAD, DELETE",
-            Self::Reload | Self::Explain => "POST",
+            Self::Reload | Self::Diff | Self::Rollback | Self::Explain => "POST",
         }
     }
 
@@ -65,6 +73,7 @@ impl Page {
     pub(super) fn takes(self, office: &Office) -> usize {
         match self {
             Self::Explain => explain::takes(office),
+            Self::Diff => LARGEST,
             Self::Live
             | Self::Ready
             | Self::Metrics
@@ -72,6 +81,8 @@ impl Page {
             | Self::Status
             | Self::Limits
             | Self::Caller
+            | Self::Rollback
+            | Self::Generations
             | Self::Decisions
             | Self::Decision
             | Self::Reload => 0,
@@ -81,10 +92,22 @@ impl Page {
     const fn is_for_operators(self) -> bool {
         match self {
             Self::Live | Self::Ready | Self::Metrics => false,
-            Self::Config | Self::Status | Self::Reload | Self::Limits | Self::Caller => true,
+            Self::Config
+            | Self::Status
+            | Self::Reload
+            | Self::Diff
+            | Self::Rollback
+            | Self::Generations
+            | Self::Limits
+            | Self::Caller => true,
             Self::Explain | Self::Decisions | Self::Decision => true,
         }
     }
+}
+
+/// The answer, whichever it is.
+fn either(answer: Result<Answer, Answer>) -> Answer {
+    answer.unwrap_or_else(|refused| refused)
 }
 
 /// The caller that a path names, percent-encoded.
@@ -104,6 +127,7 @@ impl Office {
     /// longer than a second for each.
     pub(super) async fn answer(&self, page: Page, request: &Request<Bytes>) -> Answer {
         let (method, path, headers) = (request.method(), request.uri().path(), request.headers());
+        let query = request.uri().query();
         let allow = page.allow();
         if !allow.split(", ").any(|allowed| allowed == method.as_str()) {
             let mut response = text(StatusCode::METHOD_NOT_ALLOWED, "method not allowed\n");
@@ -122,7 +146,10 @@ impl Office {
             Page::Metrics => probe::metrics(self, headers),
             Page::Config => config::show(self),
             Page::Status => status::tell(self),
-            Page::Reload => config::reload(self),
+            Page::Reload => either(config::reload(self, query)),
+            Page::Diff => either(config::diff(self, query, request.body())),
+            Page::Rollback => either(config::roll_back(self, query)),
+            Page::Generations => either(config::generations(self, query)),
             Page::Limits => limits::all(self),
             Page::Caller if *method == Method::DELETE => {
                 limits::forgive(self, caller(path).unwrap_or_default()).await

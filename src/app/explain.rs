@@ -41,8 +41,7 @@ pub fn explained(
         settings, keyring, ..
     } = load(options).map_err(Unexplained::Config)?;
     let shared = apart(&options.clock, 0);
-    let lines = Arc::new(settings.lines.clone());
-    let snapshot = Arc::new(twin(&settings, 1, lines, &shared, &keyring));
+    let snapshot = Arc::new(twin(&settings, 1, &shared, &keyring));
     let readiness = Arc::new(Readiness::default());
     readiness.set_ready(true);
     let ground = Ground {

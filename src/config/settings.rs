@@ -10,12 +10,14 @@ mod issuer;
 mod listener;
 mod log;
 mod quota;
+mod reload;
 mod store;
 mod upstream;
 
 use std::fmt;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::HeaderName;
@@ -32,6 +34,7 @@ pub use issuer::{Algorithm, Issuer, Jwks};
 pub use listener::{Clients, Listener, Tls};
 pub use log::{AccessLog, Level, Log, LogFormat};
 pub use quota::{Allowance, Plan, Quota};
+pub use reload::{Guard, Ratio, Reload};
 pub use store::{Kept, OnStoreError, Store, StoreTopology};
 pub use upstream::{Upstream, UpstreamTls};
 
@@ -51,6 +54,8 @@ pub struct Settings {
     pub log: Log,
     /// `[shutdown]`.
     pub shutdown: Shutdown,
+    /// `[reload]`.
+    pub reload: Reload,
     /// `[callers]`.
     pub callers: Callers,
     /// `[caller.NAME]`, in the order of the file.
@@ -70,7 +75,7 @@ pub struct Settings {
     /// What is probably not meant, each of severity warning.
     pub warnings: Problems,
     /// Where each key stands.
-    pub lines: KeyLines,
+    pub lines: Arc<KeyLines>,
 }
 
 impl Settings {
@@ -100,6 +105,7 @@ impl Settings {
             limits,
             log,
             shutdown,
+            reload,
             callers,
             known,
             issuers,
@@ -117,6 +123,7 @@ impl Settings {
             && *limits == next.limits
             && *log == next.log
             && *shutdown == next.shutdown
+            && *reload == next.reload
             && *callers == next.callers
             && *known == next.known
             && *issuers == next.issuers

@@ -2,8 +2,11 @@
 //!
 //! Must never show what a key says.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 
+use super::reload::Generation;
 use super::snapshot::Snapshot;
 use crate::config::KeyLines;
 
@@ -18,13 +21,32 @@ pub struct Rule {
     pub line: Option<u32>,
 }
 
+/// Where the keys of one configuration stand.
+#[derive(Clone, Debug)]
+pub struct Lines(Arc<KeyLines>);
+
 impl Snapshot {
+    /// Where its keys stand, in the file that said the same last.
+    #[must_use]
+    pub fn key_lines(&self) -> Lines {
+        Lines(self.lines.load_full())
+    }
+}
+
+impl Generation {
+    /// Where its keys stood.
+    #[must_use]
+    pub fn key_lines(&self) -> Lines {
+        Lines(Arc::clone(&self.settings.lines))
+    }
+}
+
+impl Lines {
     /// The first of these keys that stands in the configuration; where none does, the last one, whose
     /// default holds. `None`: there are none.
     #[must_use]
     pub fn rule(&self, keys: &[&[&str]]) -> Option<Rule> {
-        let lines = self.lines.load();
-        let found = keys.iter().find_map(|key| Some((key, lines.find(key)?)));
+        let found = keys.iter().find_map(|key| Some((key, self.0.find(key)?)));
         let (key, place) = match found {
             Some((key, place)) => (key, Some(place)),
             None => (keys.last()?, None),

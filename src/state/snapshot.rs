@@ -5,6 +5,7 @@
 //! connections. Compiling cannot fail and opens no socket.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use arc_swap::ArcSwap;
 use http::header::HeaderValue;
@@ -52,7 +53,7 @@ pub struct Snapshot {
     /// Whose tokens are believed.
     pub issuers: Issuers,
     /// What it was compiled from.
-    pub settings: Settings,
+    pub settings: Arc<Settings>,
     /// How it is shown.
     pub effective: Effective,
     /// Where each of its keys stands, in the file that said the same last.
@@ -96,6 +97,8 @@ pub struct Endpoint {
     pub methods: Option<Box<[Box<str>]>>,
     /// Its counters.
     pub meters: EndpointMeters,
+    /// How many requests that began under this configuration the gateway failed.
+    pub failed: AtomicU64,
 }
 
 /// A contract and where its calls go.
@@ -140,7 +143,7 @@ impl Routes<Arc<Endpoint>> {
 /// Makes a snapshot of valid settings, whose files the keyring holds.
 #[must_use]
 pub fn compile(
-    mut settings: Settings,
+    settings: Arc<Settings>,
     generation: u64,
     shared: &Shared,
     keyring: &Keyring,
@@ -184,7 +187,7 @@ pub fn compile(
         proven: proven.collect(),
         issuers: Issuers::compile(&settings, keyring, &shared.metrics),
         effective: Effective::of(&settings),
-        lines: ArcSwap::from_pointee(std::mem::take(&mut settings.lines)),
+        lines: ArcSwap::new(Arc::clone(&settings.lines)),
         settings,
         upstreams,
         stores,
@@ -245,11 +248,12 @@ fn compile_endpoint(
             .as_ref()
             .map(|methods| methods.clone().into()),
         meters: shared.metrics.endpoint(&endpoint.name),
+        failed: AtomicU64::new(0),
     })
 }
 
 /// What a quota says, with what each plan puts in its place.
-fn rule(place: usize, settings: &Settings) -> Option<Rule> {
+pub(super) fn rule(place: usize, settings: &Settings) -> Option<Rule> {
     let quota = settings.quotas.get(place)?;
     let changed = |plan: &config::Plan| {
         let changed = plan.quotas.iter().find(|(changed, _)| *changed == place);

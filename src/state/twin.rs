@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::snapshot::{Shared, Snapshot, compile};
 use super::tls::Keyring;
-use crate::config::{KeyLines, Settings};
+use crate::config::Settings;
 use crate::limit::shared::Thread;
 use crate::limit::{Clock, Limiter, SHARDS};
 use crate::observe::Metrics;
@@ -30,25 +30,19 @@ pub fn apart(clock: &Arc<dyn Clock>, in_flight: i64) -> Shared {
     }
 }
 
-/// The twin of a snapshot of these settings, of this generation, whose keys stand at these lines.
+/// The twin of a snapshot of these settings, of this generation.
 #[must_use]
-pub fn twin(
-    settings: &Settings,
-    generation: u64,
-    lines: Arc<KeyLines>,
-    shared: &Shared,
-    keyring: &Keyring,
-) -> Snapshot {
+pub fn twin(settings: &Settings, generation: u64, shared: &Shared, keyring: &Keyring) -> Snapshot {
     let mut alike = settings.clone();
     for quota in &mut alike.quotas {
         quota.kept = None;
     }
     alike.stores.clear();
-    let mut twin = compile(alike, generation, shared, keyring, None);
+    alike.limits.body_timeout = Duration::ZERO;
+    let mut twin = compile(Arc::new(alike.clone()), generation, shared, keyring, None);
     twin.issuers = twin.issuers.still();
-    twin.lines.store(lines);
-    twin.settings.quotas.clone_from(&settings.quotas);
-    twin.settings.stores.clone_from(&settings.stores);
-    twin.settings.limits.body_timeout = Duration::ZERO;
+    alike.quotas.clone_from(&settings.quotas);
+    alike.stores.clone_from(&settings.stores);
+    twin.settings = Arc::new(alike);
     twin
 }

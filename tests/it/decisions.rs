@@ -163,26 +163,45 @@ fn an_operator_starts_from_who_was_refused() {
 }
 
 #[test]
-fn what_is_known_of_an_older_configuration_is_no_line() {
+fn a_decision_is_told_by_the_lines_of_its_time_as_long_as_they_are_kept() {
     let upstream = Upstream::recording();
-    let gateway = gateway(&upstream);
+    let gateway = Gateway::start(&format!("[reload]\nkeep = 2\n{}", configuration(&upstream)));
     let post = Post::to("/a2a")
         .field("X-Request-Id", "old")
         .field("A2A-Version", "9.9");
     gateway.ask(post.body(call("1")).bytes());
-    let before = get(&gateway, "/decisions/old").remove(0);
+    let old = || get(&gateway, "/decisions/old").remove(0);
+    let before = old();
     assert_eq!(before["generation_is_known"], true);
+    assert_eq!(before["step"], "version");
     let file = std::fs::read_to_string(gateway.path()).unwrap();
-    gateway.write_whole(&file.replace("1/day", "2/day"));
-    gateway.inner.reload().unwrap();
-    let after = get(&gateway, "/decisions/old").remove(0);
-    assert_eq!(after["generation"], 1);
-    for member in [
-        "outcome", "step", "section", "endpoint", "contract", "caller",
-    ] {
-        assert_eq!(after[member], before[member], "{member}");
+    let moved = format!("# One.\n# Two.\n{file}");
+    for (generation, rate) in [(2, "2/day"), (3, "3/day")] {
+        gateway.write_whole(&moved.replace("1/day", rate));
+        gateway.inner.reload().unwrap();
+        let after = old();
+        for member in [
+            "generation",
+            "outcome",
+            "step",
+            "section",
+            "endpoint",
+            "contract",
+            "caller",
+        ] {
+            assert_eq!(after[member], before[member], "{member}");
+        }
+        let is_kept = generation == 2;
+        assert_eq!(after["generation_is_known"], is_kept);
+        let rules = if is_kept {
+            before["rules"].clone()
+        } else {
+            serde_json::json!([])
+        };
+        assert_eq!(after["rules"], rules, "{generation}");
     }
-    if after["generation_is_known"] == false {
-        assert_eq!(after["rules"], serde_json::json!([]));
-    }
+    let admin = format!("http://{}", gateway.inner.admin_address());
+    let told = run(&["explain", "--admin", &admin, "--id", "old"]);
+    let wanted = "generation 1, which is no longer kept";
+    assert!(told.stdout.contains(wanted), "{}", told.stdout);
 }

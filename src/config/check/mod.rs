@@ -14,19 +14,20 @@ mod issuer;
 mod listener;
 mod names;
 mod quota;
+mod reload;
 mod store;
 mod upstream;
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::HeaderName;
 
 use crate::config::amount::{NonZeroDuration, Size};
 use crate::config::file::{self, File};
-use crate::config::lines::KeyLines;
 use crate::config::problem::Problems;
 use crate::config::read::{At, Field};
 use crate::config::report::{Finding, Report};
@@ -45,6 +46,7 @@ pub(crate) fn check(file: File, directory: &Path, report: &Report<'_>) -> Option
     let admin = listener::admin(&file.admin);
     let listeners = listener::check(&file, admin.address, directory, report);
     let limits = limits(&file.limits, report);
+    let reload = reload::check(&file.reload, report);
     let callers = callers(&file, report);
     let stores = store::check(&file.stores, directory, report);
     let store_names = Names::of("store", &file.stores);
@@ -104,6 +106,7 @@ pub(crate) fn check(file: File, directory: &Path, report: &Report<'_>) -> Option
             delay: file.delay.or(Duration::ZERO),
             timeout: file.timeout.or(Duration::from_secs(25)),
         },
+        reload,
         callers,
         known: known.into_iter().collect::<Option<_>>()?,
         issuers: issuers.into_iter().collect::<Option<_>>()?,
@@ -113,7 +116,7 @@ pub(crate) fn check(file: File, directory: &Path, report: &Report<'_>) -> Option
         upstreams: upstreams.into_iter().collect::<Option<_>>()?,
         endpoints: endpoints.into_iter().collect::<Option<_>>()?,
         warnings: Problems::default(),
-        lines: KeyLines::default(),
+        lines: Arc::default(),
     };
     warn_unverified(&settings, &file.endpoints, report);
     caller::warn(&settings, &file, report);

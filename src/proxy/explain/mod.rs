@@ -35,7 +35,7 @@ use crate::protocol::{Outcome, peek};
 use crate::state::routes::Fit;
 use crate::state::tls::Keyring;
 use crate::state::twin::{apart, twin};
-use crate::state::{Endpoint, Live, Readiness, Shared, Snapshot};
+use crate::state::{Endpoint, Lines, Live, Readiness, Shared, Snapshot};
 use rehearse::{Answered, Ending, Given, Rehearsal, Run};
 use rules::Names;
 pub use step::Stage;
@@ -100,9 +100,8 @@ pub async fn explain(ground: &Ground<'_>, question: Question) -> Result<Explanat
     let in_flight = ground.shared.metrics.requests_in_flight.get();
     let fresh = || Arc::new(apart(&ground.shared.clock, in_flight));
     let first = fresh();
-    let (settings, lines) = (&ground.snapshot.settings, ground.snapshot.lines.load_full());
-    let generation = ground.snapshot.generation;
-    let live = Live::new(twin(settings, generation, lines, &first, ground.keyring));
+    let (settings, generation) = (&ground.snapshot.settings, ground.snapshot.generation);
+    let live = Live::new(twin(settings, generation, &first, ground.keyring));
     let on = |shared| Rehearsal::new(ground, &live, shared, at).ok_or(Unasked::Incomplete);
 
     // Once to learn who is asking, and where; then again with the quotas as they stand.
@@ -180,13 +179,15 @@ fn told_of(
     quotas: Vec<told::Quota>,
 ) -> Explanation {
     let snapshot = &**ground.snapshot;
+    let lines = &snapshot.key_lines();
     let head = read.map(|(head, _)| head);
-    let caller = caller(rehearsal, &run, head);
+    let caller = caller(rehearsal, &run, head, lines);
     let decision = run.decision.as_ref();
     let contract = decision.and_then(|it| it.contract.as_deref());
     let envelope = read.and_then(|(_, body)| peek(body).ok());
     let steps = walked::steps(&walked::Walked {
         snapshot,
+        lines,
         rehearsal,
         run: &run,
         head,
@@ -198,9 +199,8 @@ fn told_of(
             sent,
             &head.fields,
             head.uri.query(),
-            snapshot,
-            &endpoint.name,
-            contract.unwrap_or_default(),
+            lines,
+            (&endpoint.name, contract.unwrap_or_default()),
         )),
         _ => None,
     };
@@ -226,7 +226,7 @@ fn told_of(
         },
         generation: snapshot.generation,
         listener: rehearsal.connection.listener.name.to_string(),
-        client: who_connects(rehearsal, head, snapshot),
+        client: who_connects(rehearsal, head, lines),
         request: read.map(|(head, body)| asked(head, body)),
         route: head.and_then(|head| route(head, snapshot, contract)),
         caller,
@@ -265,19 +265,15 @@ fn asked(head: &RequestHead, body: &Bytes) -> told::Asked {
     }
 }
 
-fn who_connects(
-    rehearsal: &Rehearsal,
-    head: Option<&RequestHead>,
-    snapshot: &Snapshot,
-) -> told::Client {
+fn who_connects(rehearsal: &Rehearsal, head: Option<&RequestHead>, lines: &Lines) -> told::Client {
     let connection = &rehearsal.connection;
     let name = &*connection.listener.name;
     let peer = connection.client();
     let address = head.map_or(peer, |head| address(rehearsal, head));
     let is_told = connection.is_told;
     let rules = [
-        snapshot.rule(&[&["listener", name, "trusted_proxies"]]),
-        snapshot.rule(&[&["listener", name, "client_header"]]),
+        lines.rule(&[&["listener", name, "trusted_proxies"]]),
+        lines.rule(&[&["listener", name, "client_header"]]),
     ];
     told::Client {
         address,
@@ -297,6 +293,7 @@ fn who_connects(
 /// Where a host and path lead, and what came next.
 fn route(head: &RequestHead, snapshot: &Snapshot, contract: Option<&str>) -> Option<told::Route> {
     let target = strict::inspect(head).ok()?;
+    let lines = snapshot.key_lines();
     let weighed = snapshot.routes.weigh(target.host.as_deref(), target.path);
     let configured = |name: &str| {
         let endpoints = &snapshot.settings.endpoints;
@@ -310,7 +307,7 @@ fn route(head: &RequestHead, snapshot: &Snapshot, contract: Option<&str>) -> Opt
         let host = host.unwrap_or_default();
         if fit == Fit::Taken {
             let keys = ["path", "host"].map(|key| ["endpoint", name, key]);
-            let rules = keys.iter().filter_map(|key| snapshot.rule(&[&key[..]]));
+            let rules = keys.iter().filter_map(|key| lines.rule(&[&key[..]]));
             endpoint = Some(told::Endpoint {
                 name: name.to_owned(),
                 host,
@@ -337,7 +334,12 @@ fn route(head: &RequestHead, snapshot: &Snapshot, contract: Option<&str>) -> Opt
 }
 
 /// Who is asking, and by what that is known.
-fn caller(rehearsal: &Rehearsal, run: &Run, head: Option<&RequestHead>) -> Option<told::Caller> {
+fn caller(
+    rehearsal: &Rehearsal,
+    run: &Run,
+    head: Option<&RequestHead>,
+    lines: &Lines,
+) -> Option<told::Caller> {
     let (caller, head) = (run.caller.as_ref()?, head?);
     let snapshot = &*rehearsal.snapshot;
     let settings = &snapshot.settings;
@@ -348,7 +350,7 @@ fn caller(rehearsal: &Rehearsal, run: &Run, head: Option<&RequestHead>) -> Optio
         name: caller.to_string(),
         by,
         plan: plan.map(|it| it.name.to_string()),
-        rules: snapshot.rule(&[&key]).into_iter().collect(),
+        rules: lines.rule(&[&key]).into_iter().collect(),
     })
 }
 
@@ -385,7 +387,7 @@ fn by_what(
 /// Says of a decision that was taken before what decided, by the configuration of its time where that
 /// is still known.
 #[must_use]
-pub fn recall(decision: &Decision, snapshot: Option<&Snapshot>) -> Recalled {
+pub fn recall(decision: &Decision, lines: Option<&Lines>) -> Recalled {
     let stage = Stage::of_decision(decision);
     let names = Names {
         endpoint: decision.endpoint.as_deref(),
@@ -403,8 +405,8 @@ pub fn recall(decision: &Decision, snapshot: Option<&Snapshot>) -> Recalled {
             }),
         ..Names::default()
     };
-    let rules = match (stage, snapshot) {
-        (Some(stage), Some(snapshot)) => rules::of(stage, &names, snapshot),
+    let rules = match (stage, lines) {
+        (Some(stage), Some(lines)) => rules::of(stage, &names, lines),
         _ => Vec::new(),
     };
     Recalled::at(stage, rules)

@@ -87,6 +87,7 @@ pub(super) fn told(
     all: &[Stood],
 ) -> Vec<told::Quota> {
     let snapshot = ground.snapshot;
+    let lines = snapshot.key_lines();
     let plans = &snapshot.settings.plans;
     let plan = caller.and_then(|it| Some(&*plans.get(it.plan()?)?.name));
     let mut told = Vec::new();
@@ -97,7 +98,7 @@ pub(super) fn told(
         rules.extend(by_plan.as_ref().map(|it| it.as_slice()));
         let own = [["quota", name, "rate"], ["quota", name, "concurrent"]];
         rules.extend(own.iter().map(|it| it.as_slice()));
-        let rules = snapshot.rule(&rules).into_iter().collect();
+        let rules = lines.rule(&rules).into_iter().collect();
         let store = store_of(snapshot, name).map(String::from);
         let kept_in = store.unwrap_or_else(|| "local".to_owned());
         let Some(stood) = all.iter().find(|it| it.place == place) else {

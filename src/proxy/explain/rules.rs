@@ -4,7 +4,7 @@
 //! contract's, a plan's before the quota's. Keys are spelled here as text; what they say is not known.
 
 use super::step::Stage;
-use crate::state::{Rule, Snapshot};
+use crate::state::{Lines, Rule};
 
 /// What a step is about, by name.
 #[derive(Clone, Copy, Debug, Default)]
@@ -23,8 +23,8 @@ pub(super) struct Names<'n> {
 }
 
 /// The keys that decide at a step, the first most.
-pub(super) fn of(stage: Stage, names: &Names<'_>, snapshot: &Snapshot) -> Vec<Rule> {
-    let rule = |keys: &[&[&str]]| snapshot.rule(keys);
+pub(super) fn of(stage: Stage, names: &Names<'_>, lines: &Lines) -> Vec<Rule> {
+    let rule = |keys: &[&[&str]]| lines.rule(keys);
     let own = names.endpoint.unwrap_or_default();
     let contract = names.contract.unwrap_or_default();
     let pinned: [&[&str]; 2] = [

@@ -7,7 +7,7 @@ use super::rehearse::Sent;
 use super::told::{Forward, Header};
 use crate::http1::{Fields, Known};
 use crate::proxy::hop;
-use crate::state::{Rule, Snapshot};
+use crate::state::{Lines, Rule};
 
 /// What the gateway writes itself and may be told.
 const OURS: [&str; 5] = [
@@ -22,9 +22,8 @@ pub(super) fn told(
     sent: &Sent,
     fields: &Fields,
     query: Option<&str>,
-    snapshot: &Snapshot,
-    endpoint: &str,
-    contract: &str,
+    lines: &Lines,
+    (endpoint, contract): (&str, &str),
 ) -> Forward {
     let upstream = &sent.upstream;
     let name = &*upstream.name;
@@ -37,11 +36,11 @@ pub(super) fn told(
         None => (&*sent.target, None),
     };
     let authority = String::from_utf8_lossy(upstream.authority.as_bytes());
-    let whose: Option<Rule> = snapshot.rule(&[
+    let whose: Option<Rule> = lines.rule(&[
         &["endpoint", endpoint, "upstreams", contract],
         &["endpoint", endpoint, "upstream"],
     ]);
-    let url = snapshot.rule(&[&["upstream", name, "url"]]);
+    let url = lines.rule(&[&["upstream", name, "url"]]);
     Forward {
         upstream: name.to_owned(),
         method: sent.method.to_string(),

@@ -5,11 +5,12 @@ use super::rules::{self, Names};
 use super::step::Stage;
 use super::told;
 use crate::http1::{Known, RequestHead};
-use crate::state::Snapshot;
+use crate::state::{Lines, Snapshot};
 
 /// What was found out.
 pub(super) struct Walked<'w> {
     pub(super) snapshot: &'w Snapshot,
+    pub(super) lines: &'w Lines,
     pub(super) rehearsal: &'w Rehearsal,
     pub(super) run: &'w Run,
     pub(super) head: Option<&'w RequestHead>,
@@ -33,11 +34,11 @@ pub(super) fn steps(walked: &Walked<'_>) -> Vec<told::Step> {
     }
     let step = |stage: Stage| {
         let (verdict, why) = walked.verdict(stage, stopped);
-        let mut rules = rules::of(stage, &walked.names(stage), walked.snapshot);
+        let mut rules = rules::of(stage, &walked.names(stage), walked.lines);
         if verdict == "report" {
             let endpoint = walked.endpoint().unwrap_or_default();
             let key = ["endpoint", endpoint, "report"];
-            rules.splice(0..0, walked.snapshot.rule(&[&key]));
+            rules.splice(0..0, walked.lines.rule(&[&key]));
         }
         told::Step {
             step: stage.name(),
