@@ -63,7 +63,7 @@ pub(super) fn diff(
     query: Option<&str>,
     candidate: &[u8],
 ) -> Result<Answer, Answer> {
-    let query = Query::read(query, &["format", "directory", "as"])?;
+    let query = Query::read(query, &["format", "directory", "name", "as"])?;
     let format = match query.value("format") {
         None | Some("toml") => Format::Toml,
         Some("json") => Format::Json,
@@ -75,7 +75,10 @@ pub(super) fn diff(
     }
     let to = query.to()?;
     let candidate = std::str::from_utf8(candidate).map_err(|_| wrong("the text is not UTF-8"))?;
-    let preview = office.reloader.compare(candidate, format, directory);
+    let name = query.value("name").unwrap_or("candidate");
+    let preview = office
+        .reloader
+        .compare((name, candidate), format, directory);
     Ok(previewed(
         preview.map_err(Rejected::Problems),
         StatusCode::OK,
