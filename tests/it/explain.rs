@@ -16,6 +16,7 @@ use crate::support::{Gateway, PATIENCE, Post};
 
 mod fixtures;
 mod kinds;
+mod odd;
 mod told;
 
 /// Asks a running gateway.
