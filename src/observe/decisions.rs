@@ -10,7 +10,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use uuid::Uuid;
 
 use super::clock::Timestamp;
 use super::line::Line;
@@ -20,16 +19,16 @@ use crate::protocol::{Outcome, Steps};
 pub const KEPT: usize = 10_000;
 
 /// The bytes that an entry has for its texts.
-const ROOM: usize = 272;
+const ROOM: usize = 360;
 
 /// How many entries are looked at under one lock.
 const AT_ONCE: u64 = 64;
 
 /// The texts of an entry, in the order in which they get their room.
-const TEXTS: usize = 10;
+const TEXTS: usize = 11;
 
 /// The most bytes of each of them.
-const MOST: [usize; TEXTS] = [128, 64, 64, 64, 48, 64, 48, 64, 64, 48];
+const MOST: [usize; TEXTS] = [128, 36, 64, 64, 64, 48, 64, 48, 64, 64, 48];
 
 /// The last decisions of all workers.
 #[derive(Clone, Debug)]
@@ -59,7 +58,6 @@ struct Entry {
     upstream_duration: Option<Duration>,
     retry_after_ms: Option<u64>,
     bytes_in: u64,
-    error_id: Option<[u8; 16]>,
     code: Option<i32>,
     cost: Option<u32>,
     status: u16,
@@ -174,10 +172,12 @@ impl Decisions {
     /// Those of a request id or an error id, newest first.
     #[must_use]
     pub fn of(&self, id: &str) -> Vec<Decision> {
-        let error_id = Uuid::try_parse(id).ok().map(|id| *id.as_bytes());
-        let cut = id.as_bytes().get(..MOST[0]).unwrap_or(id.as_bytes());
+        let id = id.as_bytes();
+        let [longest, ..] = MOST;
+        let cut = id.get(..longest).unwrap_or(id);
+        let is = |it: &[u8]| !it.is_empty() && it.eq_ignore_ascii_case(id);
         self.find(KEPT, |parts| {
-            parts.request_id == cut || (error_id.is_some() && parts.error_id == error_id)
+            (parts.request_id == cut && !cut.is_empty()) || is(parts.error_id)
         })
     }
 }
@@ -190,7 +190,7 @@ impl Decisions {
 )]
 pub struct Parts<'e> {
     pub request_id: &'e [u8],
-    pub error_id: Option<[u8; 16]>,
+    pub error_id: &'e [u8],
     pub endpoint: &'e [u8],
     pub caller: &'e [u8],
     pub outcome: Outcome,
@@ -229,7 +229,6 @@ impl Entry {
             upstream_duration: None,
             retry_after_ms: None,
             bytes_in: 0,
-            error_id: None,
             code: None,
             cost: None,
             status: 0,
@@ -252,8 +251,6 @@ impl Entry {
         self.upstream_duration = line.upstream_duration;
         self.retry_after_ms = line.retry_after_ms;
         self.bytes_in = line.bytes_in;
-        let error_id = line.error_id.and_then(|id| Uuid::try_parse(id).ok());
-        self.error_id = error_id.map(|id| *id.as_bytes());
         self.code = line.rpc_code.and_then(|code| i32::try_from(code).ok());
         self.cost = line.cost;
         self.status = line.status.unwrap_or(0);
@@ -264,6 +261,7 @@ impl Entry {
         self.stripped_query = line.stripped_query;
         let texts = [
             line.request_id.unwrap_or_default(),
+            bytes_of(line.error_id),
             bytes_of(line.endpoint),
             bytes_of(line.caller),
             bytes_of(line.quota),
@@ -295,10 +293,10 @@ impl Entry {
     }
 
     fn parts(&self) -> Parts<'_> {
-        let [request_id, endpoint, caller, ..] = self.texts();
+        let [request_id, error_id, endpoint, caller, ..] = self.texts();
         Parts {
             request_id,
-            error_id: self.error_id,
+            error_id,
             endpoint,
             caller,
             outcome: self.outcome,
@@ -310,6 +308,7 @@ impl Entry {
         let some = |it: &[u8]| (!it.is_empty()).then(|| text(it));
         let [
             id,
+            error_id,
             endpoint,
             caller,
             quota,
@@ -339,9 +338,7 @@ impl Entry {
             status: (self.status > 0).then_some(self.status),
             rpc_code: self.code,
             outcome: self.outcome,
-            error_id: self
-                .error_id
-                .map(|id| Uuid::from_bytes(id).hyphenated().to_string()),
+            error_id: some(error_id),
             quota: some(quota),
             cost: self.cost,
             limit_source: some(source),
