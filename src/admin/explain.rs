@@ -6,12 +6,13 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use bytes::Bytes;
-use http::{Request, StatusCode};
+use http::StatusCode;
 use percent_encoding::percent_decode_str;
 use serde::Serialize;
 
 use super::Office;
 use super::answer::{Answer, json, text};
+use super::query::{Query, Wrong};
 use crate::observe::{Decision, rfc3339};
 use crate::protocol::{Outcome, Step};
 use crate::proxy::explain::{Ground, Question, Recalled, explain, recall};
@@ -74,12 +75,16 @@ pub(super) fn takes(office: &Office) -> usize {
 }
 
 /// `POST /explain?client=ADDRESS&listener=NAME`: the body is a request to the byte.
-pub(super) async fn ask(office: &Office, request: &Request<Bytes>) -> Answer {
-    let query = Query::of(request);
-    let client = match query.get("client").map(|it| it.parse()) {
+pub(super) async fn ask(
+    office: &Office,
+    query: Option<&str>,
+    request: &Bytes,
+) -> Result<Answer, Wrong> {
+    let query = Query::read(query, &["client", "listener"])?;
+    let client = match query.value("client").map(str::parse) {
         None => IpAddr::V4(Ipv4Addr::LOCALHOST),
         Some(Ok(client)) => client,
-        Some(Err(_)) => return text(StatusCode::BAD_REQUEST, "client is no address\n"),
+        Some(Err(_)) => return Err(Wrong::because("client is no address")),
     };
     let snapshot = office.reloader.live().load();
     let ground = Ground {
@@ -90,13 +95,13 @@ pub(super) async fn ask(office: &Office, request: &Request<Bytes>) -> Answer {
         wall: &office.wall,
     };
     let question = Question {
-        request: request.body().clone(),
+        request: request.clone(),
         client,
-        listener: query.get("listener").map(Into::into),
+        listener: query.value("listener").map(Into::into),
     };
     match explain(&ground, question).await {
-        Ok(explanation) => json(&explanation),
-        Err(error) => text(StatusCode::BAD_REQUEST, format!("{error}\n")),
+        Ok(explanation) => Ok(json(&explanation)),
+        Err(error) => Err(Wrong::because(error.to_string())),
     }
 }
 
@@ -114,26 +119,25 @@ pub(super) fn one(office: &Office, id: &str) -> Answer {
 }
 
 /// `GET /decisions?outcome=LABEL&endpoint=NAME&caller=NAME&limit=N`: the newest that fit.
-pub(super) fn newest(office: &Office, request: &Request<Bytes>) -> Answer {
-    let query = Query::of(request);
-    let outcome = query.get("outcome");
+pub(super) fn newest(office: &Office, query: Option<&str>) -> Result<Answer, Wrong> {
+    let query = Query::read(query, &["outcome", "endpoint", "caller", "limit"])?;
     let known = |label: &str| Outcome::ALL.into_iter().find(|it| it.label() == label);
-    let wanted = outcome.map(known);
-    if wanted == Some(None) {
-        return text(StatusCode::BAD_REQUEST, "no such outcome\n");
-    }
-    let limit = match query.get("limit").map(str::parse::<usize>) {
+    let outcome = match query.value("outcome") {
+        None => None,
+        Some(label) => Some(known(label).ok_or_else(|| Wrong::because("no such outcome"))?),
+    };
+    let limit = match query.value("limit").map(str::parse::<usize>) {
         None => LISTED,
         Some(Ok(limit)) => limit.min(MOST_LISTED),
-        Some(Err(_)) => return text(StatusCode::BAD_REQUEST, "limit is no number\n"),
+        Some(Err(_)) => return Err(Wrong::because("limit is no number")),
     };
-    let (endpoint, caller) = (query.get("endpoint"), query.get("caller"));
+    let (endpoint, caller) = (query.value("endpoint"), query.value("caller"));
     let found = office.decisions.find(limit, |it| {
-        wanted.flatten().is_none_or(|outcome| it.outcome == outcome)
+        outcome.is_none_or(|outcome| it.outcome == outcome)
             && endpoint.is_none_or(|name| it.endpoint == name.as_bytes())
             && caller.is_none_or(|name| it.caller == name.as_bytes())
     });
-    told(office, found.into_iter())
+    Ok(told(office, found.into_iter()))
 }
 
 fn told(office: &Office, decisions: impl Iterator<Item = Decision>) -> Answer {
@@ -179,26 +183,5 @@ fn tell(lines: Option<Lines>, decision: Decision) -> Told {
         upstream_ms: decision.upstream_duration.map(millis),
         generation: decision.generation,
         generation_is_known: lines.is_some(),
-    }
-}
-
-/// The parameters of a query, decoded.
-struct Query(Vec<(String, String)>);
-
-impl Query {
-    fn of(request: &Request<Bytes>) -> Self {
-        let decoded = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
-        let pairs = request.uri().query().unwrap_or_default().split('&');
-        let pairs = pairs.filter_map(|pair| pair.split_once('='));
-        Self(
-            pairs
-                .map(|(name, value)| (decoded(name), decoded(value)))
-                .collect(),
-        )
-    }
-
-    fn get(&self, name: &str) -> Option<&str> {
-        let mut pairs = self.0.iter();
-        pairs.find_map(|(it, value)| (it == name).then_some(&**value))
     }
 }

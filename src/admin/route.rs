@@ -9,6 +9,7 @@ use http::{Method, Request, StatusCode};
 
 use super::answer::{Answer, text};
 use super::guard::is_from_an_operator;
+use super::query::Wrong;
 use super::{Office, config, explain, limits, probe, status};
 use crate::config::LARGEST;
 
@@ -106,8 +107,8 @@ impl Page {
 }
 
 /// The answer, whichever it is.
-fn either(answer: Result<Answer, Answer>) -> Answer {
-    answer.unwrap_or_else(|refused| refused)
+fn either(answer: Result<Answer, Wrong>) -> Answer {
+    answer.unwrap_or_else(|wrong| wrong.answer())
 }
 
 /// The caller that a path names, percent-encoded.
@@ -155,8 +156,8 @@ impl Office {
                 limits::forgive(self, caller(path).unwrap_or_default()).await
             }
             Page::Caller => limits::one(self, caller(path).unwrap_or_default()).await,
-            Page::Explain => explain::ask(self, request).await,
-            Page::Decisions => explain::newest(self, request),
+            Page::Explain => either(explain::ask(self, query, request.body()).await),
+            Page::Decisions => either(explain::newest(self, query)),
             Page::Decision => explain::one(self, decision(path).unwrap_or_default()),
         }
     }

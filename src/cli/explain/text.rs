@@ -28,7 +28,8 @@ pub(super) fn explained(told: &Value) -> String {
         let (method, path) = (word(&request["method"]), word(&request["path"]));
         line("request", format!("{method} {path} at {host}"));
     }
-    let endpoint = &told["route"]["endpoint"];
+    let route = &told["route"];
+    let endpoint = &route["endpoint"];
     if endpoint.is_object() {
         line(
             "endpoint",
@@ -42,7 +43,7 @@ pub(super) fn explained(told: &Value) -> String {
         );
         rules(&endpoint["rules"], &mut line);
     }
-    for other in list(&told["route"]["others"]) {
+    for other in list(&route["others"]) {
         let (name, why) = (word(&other["name"]), word(&other["why"]));
         let (host, path) = (word(&other["host"]), word(&other["path"]));
         line("  not", format!("{name} ({host}, {path}): {why}"));
@@ -200,10 +201,7 @@ fn list(value: &Value) -> &[Value] {
 
 /// A text as it is, anything else as JSON; control characters, which a terminal would obey, replaced.
 fn word(value: &Value) -> String {
-    let text = match value {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    };
+    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let keep = |c: char| matches!(c, '\n' | '\r' | '\t') || !c.is_control();
     text.chars()
         .map(|c| if keep(c) { c } else { '\u{fffd}' })

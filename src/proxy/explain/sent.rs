@@ -138,11 +138,13 @@ fn written(name: &str) -> &'static str {
 }
 
 /// Why a line stays here that belongs to no one connection.
-const fn reason(known: Known) -> &'static str {
-    match known {
-        Known::LookAlike => "CGI-style servers merge it with an A2A header",
-        Known::Expect => "met here",
-        Known::Forwarded | Known::OwnWay => "the client's own word on its way here",
-        _ => "a credential that goes no further",
-    }
+fn reason(known: Known) -> &'static str {
+    let reasons = [
+        (Known::LookAlike, "CGI-style servers merge it with an A2A header"),
+        (Known::Expect, "met here"),
+        (Known::Forwarded, "the client's own word on its way here"),
+        (Known::OwnWay, "the client's own word on its way here"),
+    ];
+    let found = reasons.iter().find(|(it, _)| *it == known);
+    found.map_or("a credential that goes no further", |(_, why)| *why)
 }

@@ -136,13 +136,11 @@ impl Stage {
             Stop::BrokenBody => Self::Body,
             Stop::RelayFailed(refusal) => Self::of_refusal(refusal),
             // Read as far as it went: only a body without room is shed unread.
-            Stop::Refused(refused) if !refused.body_was_read => {
-                match Self::of_refusal(&refused.refusal) {
-                    Self::Load | Self::Envelope => Self::Body,
-                    other => other,
-                }
+            Stop::Refused(refused) => {
+                let stage = Self::of_refusal(&refused.refusal);
+                let is_unread = !refused.body_was_read && stage == Self::Load;
+                if is_unread { Self::Body } else { stage }
             }
-            Stop::Refused(refused) => Self::of_refusal(&refused.refusal),
         }
     }
 

@@ -181,11 +181,10 @@ impl Walked<'_> {
                 Ending::Unreadable(..) | Ending::Probe(_) | Ending::Stopped(..) => None,
             },
             proven,
-            is_absent: match stage {
-                Stage::Version => Some(!has(Known::A2aVersion)),
-                Stage::Extension => Some(!has(Known::A2aExtensions)),
-                _ => None,
-            },
+            is_absent: Some(match stage == Stage::Version {
+                true => !has(Known::A2aVersion),
+                false => !has(Known::A2aExtensions),
+            }),
             is_forbidden: is_stop && proven.is_some(),
         }
     }
