@@ -79,7 +79,8 @@ impl<E> Routes<E> {
             .find_map(|table| longest(table, path))
     }
 
-    /// Every route with how well it fits, the best first. Not for the path of a request.
+    /// Every route at this host, and those at others with this path, with how well it fits; the best
+    /// first. Not for the path of a request.
     #[must_use]
     pub fn weigh(&self, host: Option<&str>, path: &str) -> Vec<(Fit, &E)> {
         let tables = self.tables(host);
@@ -101,7 +102,8 @@ impl<E> Routes<E> {
         }
         let elsewhere = self.exact.values().chain(self.one_label.values());
         for table in elsewhere.filter(|table| !is_here(table.as_slice())) {
-            all.extend(table.iter().map(|route| (Fit::OtherHost, &route.endpoint)));
+            let fitting = table.iter().filter(|route| route.serves(path));
+            all.extend(fitting.map(|route| (Fit::OtherHost, &route.endpoint)));
         }
         all.sort_by_key(|(fit, _)| *fit);
         all

@@ -69,7 +69,8 @@ pub(super) fn explained(told: &Value) -> String {
     out.push_str("\nsteps\n");
     for step in list(&told["steps"]) {
         let (name, verdict) = (word(&step["step"]), word(&step["verdict"]));
-        writeln!(out, "  {verdict:<12} {name:<13} {}", word(&step["why"])).ok();
+        let text = format!("  {verdict:<12} {name:<13} {}", word(&step["why"]));
+        writeln!(out, "{}", text.trim_end()).ok();
         if verdict == "refuse" || verdict == "report" || verdict == "pass" {
             let mut told: Vec<String> = list(&step["rules"]).iter().map(rule).collect();
             told.push(word(&step["section"]));
@@ -201,7 +202,9 @@ fn list(value: &Value) -> &[Value] {
 
 /// A text as it is, anything else as JSON; control characters, which a terminal would obey, replaced.
 fn word(value: &Value) -> String {
-    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let text = value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned);
     let keep = |c: char| matches!(c, '\n' | '\r' | '\t') || !c.is_control();
     text.chars()
         .map(|c| if keep(c) { c } else { '\u{fffd}' })

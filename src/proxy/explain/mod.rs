@@ -294,7 +294,8 @@ fn who_connects(rehearsal: &Rehearsal, head: Option<&RequestHead>, lines: &Lines
 fn route(head: &RequestHead, snapshot: &Snapshot, contract: Option<&str>) -> Option<told::Route> {
     let target = strict::inspect(head).ok()?;
     let lines = snapshot.key_lines();
-    let weighed = snapshot.routes.weigh(target.host.as_deref(), target.path);
+    let mut weighed = snapshot.routes.weigh(target.host.as_deref(), target.path);
+    weighed.sort_by(|(one, a), (other, b)| (one, &a.name).cmp(&(other, &b.name)));
     let configured = |name: &str| {
         let endpoints = &snapshot.settings.endpoints;
         endpoints.iter().find(|it| *it.name == *name)

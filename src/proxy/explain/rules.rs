@@ -44,8 +44,14 @@ pub(super) fn of(stage: Stage, names: &Names<'_>, lines: &Lines) -> Vec<Rule> {
             rule(&[&["limits", "header_bytes"]]),
             rule(&[&["limits", "header_count"]]),
         ],
-        Stage::Http | Stage::Envelope | Stage::MediaType | Stage::Media => Vec::new(),
-        Stage::Route | Stage::HttpMethod => match names.endpoint {
+        Stage::Http
+        | Stage::HttpMethod
+        | Stage::Envelope
+        | Stage::MediaType
+        | Stage::Media
+        | Stage::Tenant
+        | Stage::Payload => Vec::new(),
+        Stage::Route => match names.endpoint {
             None => Vec::new(),
             Some(own) => vec![
                 rule(&[&["endpoint", own, "path"]]),
@@ -90,7 +96,6 @@ pub(super) fn of(stage: Stage, names: &Names<'_>, lines: &Lines) -> Vec<Rule> {
         },
         Stage::Method => vec![rule(&[&["endpoint", own, "methods"], pinned[0], pinned[1]])],
         Stage::Capability => vec![rule(&[&["endpoint", own, "methods"]])],
-        Stage::Tenant | Stage::Payload => Vec::new(),
         Stage::Upstream => match names.upstream {
             None => Vec::new(),
             Some(upstream) => vec![

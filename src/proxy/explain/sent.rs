@@ -140,7 +140,10 @@ fn written(name: &str) -> &'static str {
 /// Why a line stays here that belongs to no one connection.
 fn reason(known: Known) -> &'static str {
     let reasons = [
-        (Known::LookAlike, "CGI-style servers merge it with an A2A header"),
+        (
+            Known::LookAlike,
+            "CGI-style servers merge it with an A2A header",
+        ),
         (Known::Expect, "met here"),
         (Known::Forwarded, "the client's own word on its way here"),
         (Known::OwnWay, "the client's own word on its way here"),
