@@ -29,7 +29,7 @@ use crate::state::{Readiness, Rejected, Shared};
 
 pub use sockets::Inherited;
 
-pub use load::{Loaded, Options, load};
+pub use load::{Loaded, Options, examine, load, read};
 
 /// Why a gateway did not start.
 #[derive(Debug, thiserror::Error)]
@@ -108,7 +108,7 @@ impl Gateway {
     /// As [`Gateway::start`]; also when a socket is left over.
     pub fn start_with(options: Options, inherited: Inherited) -> Result<Self, StartError> {
         let Loaded {
-            text,
+            sources,
             settings,
             keyring,
             files,
@@ -144,7 +144,7 @@ impl Gateway {
         let reloader = Arc::new(Reloader::start(
             options.path,
             options.env,
-            (text, files),
+            (sources, files),
             settings,
             keyring,
             Arc::clone(&shared),

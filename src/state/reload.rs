@@ -16,7 +16,7 @@ use super::live::Live;
 use super::snapshot::{Shared, Snapshot, compile};
 use super::stores;
 use super::tls::{self, Change, Files, Keyring};
-use crate::config::{self, Authenticate, Format, Problems, Settings};
+use crate::config::{Authenticate, Problems, Settings, Sources};
 use crate::credential::token::Bad;
 use crate::observe::{Timestamp, WallClock};
 
@@ -55,7 +55,7 @@ pub struct Attempt {
 /// What one look at the configuration file, and at the files it names, saw.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Look {
-    text: Result<String, Problems>,
+    sources: Result<Sources, Problems>,
     files: Files,
 }
 
@@ -91,7 +91,7 @@ impl Reloader {
     pub fn start(
         path: PathBuf,
         env: Environment,
-        (text, files): (String, Files),
+        (sources, files): (Sources, Files),
         settings: Settings,
         keyring: Keyring,
         shared: Arc<Shared>,
@@ -110,7 +110,7 @@ impl Reloader {
             live: Live::new(snapshot),
             acted_on: Mutex::new(ActedOn {
                 look: Look {
-                    text: Ok(text),
+                    sources: Ok(sources),
                     files: files.forgotten(),
                 },
                 is_served: true,
@@ -165,7 +165,12 @@ impl Reloader {
     pub fn followed(&self) -> Vec<PathBuf> {
         let acted_on = self.acted_on.lock();
         let files = acted_on.look.files.paths().map(Path::to_owned);
-        std::iter::once(self.path.clone()).chain(files).collect()
+        let sources = acted_on.look.sources.iter();
+        let sources = sources.flat_map(|it| it.followed().iter().cloned());
+        std::iter::once(self.path.clone())
+            .chain(sources)
+            .chain(files)
+            .collect()
     }
 
     /// Looks at those files.
@@ -177,7 +182,7 @@ impl Reloader {
 
     fn look_at(&self, files: &Files) -> Look {
         Look {
-            text: config::read(&self.path),
+            sources: Sources::read(&self.path, &*self.env),
             files: Files::look(files.paths()),
         }
     }
@@ -199,7 +204,7 @@ impl Reloader {
         if !is_current {
             return None;
         }
-        if acted_on.is_served && acted_on.look.text == look.text {
+        if acted_on.is_served && acted_on.look.sources == look.sources {
             // Only certificates: the configuration is what it was.
             let previous = self.live.load();
             let mut files = look.files;
@@ -215,10 +220,10 @@ impl Reloader {
         let mut files = look.files;
         let mut wanted = HashSet::new();
         let result = look
-            .text
+            .sources
             .clone()
             .map_err(Rejected::Problems)
-            .and_then(|text| self.valid(&text, &previous, &mut files, &mut wanted))
+            .and_then(|sources| self.valid(&sources, &previous, &mut files, &mut wanted))
             .map(|settings| self.replace(settings, &previous));
         if result.is_err() {
             // What serves on still follows its certificates.
@@ -230,7 +235,7 @@ impl Reloader {
         files.keep(|path| wanted.contains(path));
         *acted_on = ActedOn {
             look: Look {
-                text: look.text,
+                sources: look.sources,
                 files: files.forgotten(),
             },
             is_served: result.is_ok(),
@@ -265,13 +270,12 @@ impl Reloader {
     /// they name, whatever becomes of them.
     fn valid(
         &self,
-        text: &str,
+        sources: &Sources,
         previous: &Snapshot,
         files: &mut Files,
         wanted: &mut HashSet<PathBuf>,
     ) -> Result<Settings, Rejected> {
-        let mut settings = config::parse(text, Format::of(&self.path), &self.path, &*self.env)
-            .map_err(Rejected::Problems)?;
+        let mut settings = sources.parse(&*self.env).map_err(Rejected::Problems)?;
         wanted.extend(tls::paths(&settings).map(Path::to_owned));
         let fixed = previous.settings.restart_needed(&settings);
         if !fixed.is_empty() {

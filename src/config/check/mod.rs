@@ -249,12 +249,12 @@ fn same_place(file: &File, report: &Report<'_>) {
         let place = (host, path.value.0.clone());
         match taken.entry(place) {
             Entry::Vacant(entry) => {
-                let line = report.position(path.span.start).0;
-                entry.insert((named.path.as_str(), line));
+                entry.insert((named.path.as_str(), &path.span));
             }
             Entry::Occupied(entry) => {
-                let (other, line) = entry.get();
-                let what = format!("has the same host and path as {other} on line {line}");
+                let (other, span) = entry.get();
+                let line = report.line(span, &path.span);
+                let what = format!("has the same host and path as {other} on {line}");
                 let hint = "give one of them another host or path".to_owned();
                 report.add(Finding::error(path.span.clone(), path.path.clone(), what).hint(hint));
             }
