@@ -5,6 +5,9 @@
 //! what cannot change live, leaves the old snapshot serving; it is logged with every problem and
 //! counted. Readiness never changes here.
 
+mod series;
+mod told;
+
 use std::collections::HashSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -16,9 +19,12 @@ use super::live::Live;
 use super::snapshot::{Shared, Snapshot, compile};
 use super::stores;
 use super::tls::{self, Change, Files, Keyring};
-use crate::config::{Authenticate, Problems, Settings, Sources};
-use crate::credential::token::Bad;
+use crate::config::{Problems, Settings, Sources};
 use crate::observe::{Timestamp, WallClock};
+
+pub use told::{Attempt, Rejected, Reloaded};
+
+use told::Told;
 
 /// Answers for environment variables.
 pub type Environment = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
@@ -36,22 +42,6 @@ pub struct Reloader {
     told: Mutex<Told>,
 }
 
-/// What is remembered for whoever asks.
-#[derive(Debug)]
-struct Told {
-    loaded: Timestamp,
-    last: Option<Attempt>,
-}
-
-/// One reload: when it was, and what became of it.
-#[derive(Clone, Debug)]
-pub struct Attempt {
-    /// When.
-    pub at: Timestamp,
-    /// What serves since, or why the old configuration serves on.
-    pub result: Result<Reloaded, Rejected>,
-}
-
 /// What one look at the configuration file, and at the files it names, saw.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Look {
@@ -64,24 +54,6 @@ pub struct Look {
 struct ActedOn {
     look: Look,
     is_served: bool,
-}
-
-/// Why a configuration did not go live.
-#[derive(Clone, Debug)]
-pub enum Rejected {
-    /// It has problems.
-    Problems(Problems),
-    /// It changes what cannot change live: these tables.
-    RestartNeeded(Vec<&'static str>),
-}
-
-/// What became of a configuration that has no problem.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reloaded {
-    /// It serves, under this generation.
-    Applied(u64),
-    /// It says what served already.
-    Unchanged(u64),
 }
 
 impl Reloader {
@@ -305,7 +277,7 @@ impl Reloader {
             &self.keyring,
             Some(previous),
         );
-        self.forget(&previous.settings, &next.settings);
+        series::forget(&previous.settings, &next.settings, &self.shared);
         let kept = next.stores.clone();
         self.live.replace(next);
         // Idle workers still look at the old snapshot, perhaps for long.
@@ -314,77 +286,6 @@ impl Reloader {
         self.told.lock().loaded = now;
         self.shared.metrics.config_applied(generation, now);
         Reloaded::Applied(generation)
-    }
-
-    /// Drops the series of what is no longer configured.
-    fn forget(&self, before: &Settings, after: &Settings) {
-        let metrics = &self.shared.metrics;
-        for gone in missing(&before.endpoints, &after.endpoints, |it| &it.name) {
-            metrics.forget_endpoint(gone);
-        }
-        for endpoint in &after.endpoints {
-            if endpoint.authenticate == Authenticate::Off {
-                metrics.forget_credentials(&endpoint.name);
-            }
-        }
-        for gone in missing(&before.quotas, &after.quotas, |it| &it.name) {
-            metrics.forget_quota(gone);
-        }
-        for gone in missing(&before.upstreams, &after.upstreams, |it| &it.name) {
-            metrics.forget_upstream(gone);
-        }
-        for gone in missing(&before.issuers, &after.issuers, |it| &it.name) {
-            metrics.forget_issuer(gone, &Bad::ALL.map(Bad::label));
-        }
-        for gone in missing(&before.stores, &after.stores, |it| &it.name) {
-            stores::forget(gone, &self.shared);
-        }
-    }
-}
-
-/// The names that stand before and not after.
-fn missing<'a, T>(
-    before: &'a [T],
-    after: &'a [T],
-    name: impl Fn(&'a T) -> &'a str,
-) -> impl Iterator<Item = &'a str> {
-    let kept: HashSet<&str> = after.iter().map(&name).collect();
-    before
-        .iter()
-        .map(name)
-        .filter(move |name| !kept.contains(name))
-}
-
-impl Rejected {
-    fn log(&self, serving: u64) {
-        match self {
-            Self::Problems(problems) => {
-                tracing::error!(
-                    serving,
-                    count = problems.len(),
-                    problems = %format_args!("\n{problems}"),
-                    "configuration rejected, the old one serves on"
-                );
-            }
-            Self::RestartNeeded(tables) => {
-                tracing::error!(
-                    serving,
-                    ?tables,
-                    "configuration rejected, the old one serves on: restart needed"
-                );
-            }
-        }
-    }
-}
-
-impl fmt::Display for Rejected {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Problems(problems) => problems.fmt(f),
-            Self::RestartNeeded(tables) => {
-                write!(f, "restart needed: [{}] changed", tables.join("], ["))
-            }
-        }
     }
 }
 
