@@ -3,15 +3,20 @@
 //! Must never show the value of a header: it is not in what is shown at all.
 
 use std::path::Path;
+use std::time::Duration;
 
 use http::StatusCode;
 use serde::Serialize;
 use serde_json::value::RawValue;
+use tokio::time::timeout;
 
 use super::Office;
 use super::answer::{Answer, json, text};
 use crate::observe::rfc3339;
 use crate::state::reload::Reloaded;
+
+/// How long workers have to take up a change before the answer says who has not.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// `GET /config`.
 #[derive(Serialize)]
@@ -36,16 +41,31 @@ pub(super) fn show(office: &Office) -> Answer {
     })
 }
 
-pub(super) fn reload(office: &Office) -> Answer {
+pub(super) async fn reload(office: &Office) -> Answer {
     match office.reloader.reload() {
-        Ok(Reloaded::Applied(generation)) => text(
-            StatusCode::OK,
-            format!("applied, generation {generation}\n"),
-        ),
+        Ok(Reloaded::Applied(generation)) => {
+            let taken_up = taken_up(office, generation).await;
+            let told = format!("applied, generation {generation}\n{taken_up}");
+            text(StatusCode::OK, told)
+        }
         Ok(Reloaded::Unchanged(generation)) => text(
             StatusCode::OK,
             format!("unchanged, generation {generation}\n"),
         ),
         Err(rejected) => text(StatusCode::UNPROCESSABLE_ENTITY, format!("{rejected}\n")),
+    }
+}
+
+/// Whether the workers have taken up what a generation changed about listeners; a line, or nothing where
+/// it changed nothing of them. Waits for them a little.
+async fn taken_up(office: &Office, generation: u64) -> String {
+    let Some(uptake) = office.reloader.uptake(generation) else {
+        return String::new();
+    };
+    // Late or not, it is told how it stands.
+    let _ = timeout(PATIENCE, uptake.by_all()).await;
+    match uptake.waiting().as_slice() {
+        [] => "listeners: every worker has taken them up\n".to_owned(),
+        behind => format!("listeners: not yet taken up by workers {behind:?}\n"),
     }
 }

@@ -82,8 +82,8 @@ fn caller(path: &str) -> Option<&str> {
 }
 
 impl Office {
-    /// Answers one request. Waits for nothing but stores that callers are looked up in, and no
-    /// longer than a second for each.
+    /// Answers one request. Waits for nothing but stores that callers are looked up in, and for workers
+    /// to take up a reload, and no longer than a second for each.
     pub(super) async fn answer(&self, page: Page, request: &Request<Bytes>) -> Answer {
         let (method, path, headers) = (request.method(), request.uri().path(), request.headers());
         let allow = page.allow();
@@ -104,7 +104,7 @@ impl Office {
             Page::Metrics => probe::metrics(self, headers),
             Page::Config => config::show(self),
             Page::Status => status::tell(self),
-            Page::Reload => config::reload(self),
+            Page::Reload => config::reload(self).await,
             Page::Limits => limits::all(self),
             Page::Caller if *method == Method::DELETE => {
                 limits::forgive(self, caller(path).unwrap_or_default()).await

@@ -44,7 +44,7 @@ pub use schema::schema;
 pub use settings::{
     AccessLog, Admin, Algorithm, Allowance, Authenticate, Caller, Callers, CertificateName,
     ClientHeader, Clients, Endpoint, Front, Identify, Issuer, Jwks, Kept, KeySha256, Level, Limits,
-    Listener, Log, LogFormat, NamedFile, OnStoreError, PairFiles, Pin, Place, Plan, Quota,
+    Listener, Log, LogFormat, NamedFile, OnStoreError, Origin, PairFiles, Pin, Place, Plan, Quota,
     RateLimitHeaders, Runtime, Secret, Settings, Shutdown, Store, StoreTopology, Tls, Upstream,
     UpstreamTls,
 };
@@ -111,6 +111,7 @@ fn understand(
     match settings {
         Some(settings) if errors.is_empty() => Ok(Settings {
             warnings: report.problems(Severity::Warning),
+            origin: Origin::of(sources.files()),
             ..settings
         }),
         None if errors.is_empty() => {

@@ -25,7 +25,7 @@ use crate::config::web::Host;
 use crate::protocol::{Contract, HttpStatus, Steps};
 
 pub use caller::{Authenticate, Caller, CertificateName, KeySha256};
-pub use files::{NamedFile, PairFiles, Place};
+pub use files::{NamedFile, Origin, PairFiles, Place};
 pub use front::{ClientHeader, Front};
 pub use issuer::{Algorithm, Issuer, Jwks};
 pub use listener::{Clients, Listener, Tls};
@@ -67,6 +67,8 @@ pub struct Settings {
     pub endpoints: Vec<Endpoint>,
     /// What is probably not meant, each of severity warning.
     pub warnings: Problems,
+    /// Where it was read.
+    pub origin: Origin,
 }
 
 impl Settings {
@@ -105,6 +107,7 @@ impl Settings {
             upstreams,
             endpoints,
             warnings: _,
+            origin: _,
         } = self;
         *runtime == next.runtime
             && *listeners == next.listeners

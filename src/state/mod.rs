@@ -13,6 +13,7 @@ pub mod readiness;
 pub mod reload;
 pub mod routes;
 pub mod snapshot;
+pub mod sockets;
 mod stores;
 pub mod tls;
 pub mod watch;

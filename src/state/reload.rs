@@ -17,6 +17,7 @@ use parking_lot::Mutex;
 
 use super::live::Live;
 use super::snapshot::{Shared, Snapshot, compile};
+use super::sockets::{Opened, Sockets, Uptake};
 use super::stores;
 use super::tls::{self, Change, Files, Keyring};
 use crate::config::{Problems, Settings, Sources};
@@ -36,10 +37,13 @@ pub struct Reloader {
     shared: Arc<Shared>,
     wall: Arc<dyn WallClock>,
     keyring: Keyring,
+    sockets: Arc<dyn Sockets>,
     live: Live,
     /// What was last acted on. One reload at a time holds it.
     acted_on: Mutex<ActedOn>,
     told: Mutex<Told>,
+    /// The last change of listeners, and the generation that brought it.
+    uptake: Mutex<Option<(u64, Uptake)>>,
 }
 
 /// What one look at the configuration file, and at the files it names, saw.
@@ -65,7 +69,7 @@ impl Reloader {
         env: Environment,
         (sources, files): (Sources, Files),
         settings: Settings,
-        keyring: Keyring,
+        (keyring, sockets): (Keyring, Arc<dyn Sockets>),
         shared: Arc<Shared>,
         wall: Arc<dyn WallClock>,
     ) -> Self {
@@ -79,6 +83,7 @@ impl Reloader {
             shared,
             wall,
             keyring,
+            sockets,
             live: Live::new(snapshot),
             acted_on: Mutex::new(ActedOn {
                 look: Look {
@@ -88,6 +93,7 @@ impl Reloader {
                 is_served: true,
             }),
             told: Mutex::new(Told { loaded, last: None }),
+            uptake: Mutex::default(),
         }
     }
 
@@ -101,6 +107,30 @@ impl Reloader {
     #[must_use]
     pub fn keyring(&self) -> &Keyring {
         &self.keyring
+    }
+
+    /// The listening sockets.
+    #[must_use]
+    pub fn sockets(&self) -> &dyn Sockets {
+        &*self.sockets
+    }
+
+    /// What workers have to take up of a generation; `None`: it changed nothing about listeners, or
+    /// another did since.
+    #[must_use]
+    pub fn uptake(&self, generation: u64) -> Option<Uptake> {
+        let uptake = self.uptake.lock();
+        let (of, uptake) = uptake.as_ref()?;
+        (*of == generation).then(|| uptake.clone())
+    }
+
+    /// The workers that have yet to take up the last change of listeners.
+    #[must_use]
+    pub fn workers_behind(&self) -> Vec<usize> {
+        let uptake = self.uptake.lock();
+        uptake
+            .as_ref()
+            .map_or_else(Vec::new, |(_, it)| it.waiting())
     }
 
     /// When the configuration that serves was applied.
@@ -196,7 +226,7 @@ impl Reloader {
             .clone()
             .map_err(Rejected::Problems)
             .and_then(|sources| self.valid(&sources, &previous, &mut files, &mut wanted))
-            .map(|settings| self.replace(settings, &previous));
+            .map(|(settings, opened)| self.replace(settings, opened, &previous));
         if result.is_err() {
             // What serves on still follows its certificates.
             self.refresh(&previous.settings, &mut files);
@@ -238,31 +268,38 @@ impl Reloader {
         self.keyring.publish(&self.shared.metrics);
     }
 
-    /// Settings that can be served, their certificates put in force. `wanted` are the files that
-    /// they name, whatever becomes of them.
+    /// Settings that can be served, their sockets open and their certificates put in force. `wanted` are
+    /// the files that they name, whatever becomes of them.
     fn valid(
         &self,
         sources: &Sources,
         previous: &Snapshot,
         files: &mut Files,
         wanted: &mut HashSet<PathBuf>,
-    ) -> Result<Settings, Rejected> {
+    ) -> Result<(Settings, Box<dyn Opened + '_>), Rejected> {
         let mut settings = sources.parse(&*self.env).map_err(Rejected::Problems)?;
         wanted.extend(tls::paths(&settings).map(Path::to_owned));
         let fixed = previous.settings.restart_needed(&settings);
         if !fixed.is_empty() {
             return Err(Rejected::RestartNeeded(fixed));
         }
+        // Before the certificates: what cannot be opened must change nothing.
+        let opened = self.sockets.open(&settings).map_err(Rejected::Problems)?;
         let loaded = self
             .keyring
             .load(&settings, files, self.wall.now())
             .map_err(Rejected::Problems)?;
         loaded.changes.iter().for_each(Change::log);
         settings.warn(loaded.warnings);
-        Ok(settings)
+        Ok((settings, opened))
     }
 
-    fn replace(&self, settings: Settings, previous: &Snapshot) -> Reloaded {
+    fn replace(
+        &self,
+        settings: Settings,
+        opened: Box<dyn Opened + '_>,
+        previous: &Snapshot,
+    ) -> Reloaded {
         if previous.settings.serves_like(&settings) {
             return Reloaded::Unchanged(previous.generation);
         }
@@ -277,9 +314,13 @@ impl Reloader {
             &self.keyring,
             Some(previous),
         );
-        series::forget(&previous.settings, &next.settings, &self.shared);
+        let settings = next.settings.clone();
         let kept = next.stores.clone();
         self.live.replace(next);
+        if let Some(uptake) = opened.put_in_force(&self.keyring) {
+            *self.uptake.lock() = Some((generation, uptake));
+        }
+        series::forget(&previous.settings, &settings, &self.shared);
         // Idle workers still look at the old snapshot, perhaps for long.
         stores::close_others(&previous.stores, &kept);
         let now = self.wall.now();

@@ -30,8 +30,8 @@ use crate::config::problem::Problems;
 use crate::config::read::{At, Field};
 use crate::config::report::{Finding, Report};
 use crate::config::settings::{
-    AccessLog, Authenticate, Callers, Identify, Level, Limits, Log, LogFormat, Runtime, Settings,
-    Shutdown,
+    AccessLog, Authenticate, Callers, Identify, Level, Limits, Log, LogFormat, Origin, Runtime,
+    Settings, Shutdown,
 };
 use crate::config::web::Host;
 use crate::config::word::{Filled, Integer};
@@ -112,6 +112,7 @@ pub(crate) fn check(file: File, directory: &Path, report: &Report<'_>) -> Option
         upstreams: upstreams.into_iter().collect::<Option<_>>()?,
         endpoints: endpoints.into_iter().collect::<Option<_>>()?,
         warnings: Problems::default(),
+        origin: Origin::default(),
     };
     warn_unverified(&settings, &file.endpoints, report);
     caller::warn(&settings, &file, report);
