@@ -42,18 +42,14 @@ pub(super) fn show(office: &Office) -> Answer {
 }
 
 pub(super) async fn reload(office: &Office) -> Answer {
-    match office.reloader.reload() {
-        Ok(Reloaded::Applied(generation)) => {
-            let taken_up = taken_up(office, generation).await;
-            let told = format!("applied, generation {generation}\n{taken_up}");
-            text(StatusCode::OK, told)
-        }
-        Ok(Reloaded::Unchanged(generation)) => text(
-            StatusCode::OK,
-            format!("unchanged, generation {generation}\n"),
-        ),
-        Err(rejected) => text(StatusCode::UNPROCESSABLE_ENTITY, format!("{rejected}\n")),
-    }
+    let (what, generation) = match office.reloader.reload() {
+        Ok(Reloaded::Applied(generation)) => ("applied", generation),
+        Ok(Reloaded::Unchanged(generation)) => ("unchanged", generation),
+        Err(rejected) => return text(StatusCode::UNPROCESSABLE_ENTITY, format!("{rejected}\n")),
+    };
+    let taken_up = taken_up(office, generation).await;
+    let told = format!("{what}, generation {generation}\n{taken_up}");
+    text(StatusCode::OK, told)
 }
 
 /// Whether the workers have taken up what a generation changed about listeners; a line, or nothing where

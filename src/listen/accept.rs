@@ -480,4 +480,71 @@ mod tests {
         };
         LocalSet::new().run_until(serving).await;
     }
+
+    /// Connected, with nobody having accepted it yet.
+    fn queued_client(address: SocketAddr) -> TcpStream {
+        let client = std::net::TcpStream::connect(address).unwrap();
+        client.set_nonblocking(true).unwrap();
+        TcpStream::from_std(client).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_listener_that_closes_alone_serves_its_queue_and_nobody_else() {
+        let serving = async {
+            let metrics = Metrics::new("0");
+            let open = Open {
+                all: Arc::default(),
+                here: metrics.listener("public").connections,
+            };
+            let loads = [metrics.worker(0)];
+            let desk = || desks(&loads).pop().unwrap();
+            let closing = start(&metrics, 0, desk(), &open);
+            let other = start(&metrics, 1, desk(), &open);
+            let mut clients: Vec<_> = (0..5).map(|_| queued_client(closing.address)).collect();
+            closing.reins.close(Stage::Draining);
+            for client in &mut clients {
+                assert_eq!(ask(client).await, b'0');
+            }
+            closing.task.await.unwrap().unwrap();
+            assert!(TcpStream::connect(closing.address).await.is_err());
+            let mut client = TcpStream::connect(other.address).await.unwrap();
+            assert_eq!(ask(&mut client).await, b'1');
+            other.drain.advance(Stage::Draining);
+            other.task.await.unwrap().unwrap();
+            closing.reins.slack().await;
+        };
+        LocalSet::new().run_until(serving).await;
+    }
+
+    #[tokio::test]
+    async fn a_change_is_for_connections_that_come_after_it() {
+        let serving = async {
+            let metrics = Metrics::new("0");
+            let open = |name| Open {
+                all: Arc::default(),
+                here: metrics.listener(name).connections,
+            };
+            let desk = desks(&[metrics.worker(0)]).pop().unwrap();
+            let running = start(&metrics, 0, desk, &open("public"));
+            let mut old = TcpStream::connect(running.address).await.unwrap();
+            while open("public").here.get() == 0 {
+                tokio::task::yield_now().await;
+            }
+            running.reins.change(Manner {
+                listener: Rc::new(Listener::bare("renamed", metrics.listener("renamed"))),
+                open: open("renamed"),
+                doorman: None,
+                backlog: 1,
+            });
+            let mut new = TcpStream::connect(running.address).await.unwrap();
+            while open("renamed").here.get() == 0 {
+                tokio::task::yield_now().await;
+            }
+            assert_eq!(open("public").here.get(), 1);
+            assert_eq!((ask(&mut old).await, ask(&mut new).await), (b'0', b'0'));
+            running.drain.advance(Stage::Draining);
+            running.task.await.unwrap().unwrap();
+        };
+        LocalSet::new().run_until(serving).await;
+    }
 }
