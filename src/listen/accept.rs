@@ -157,7 +157,9 @@ where
     // Whoever is in the queue has been answered by the system already. The queue of an inherited
     // socket outlives this process and is for the next, unless only this listener closes.
     if !is_inherited || closes_at.is_some() {
-        for (socket, peer) in queued(socket) {
+        // No more than the queue can have held: into a socket that hears on, more may come for ever.
+        let most = usize::from(floor.manner.backlog) + 1;
+        for (socket, peer) in queued(socket).take(most) {
             floor.receive(&desk, socket, peer);
         }
     }

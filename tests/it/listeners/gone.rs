@@ -34,7 +34,7 @@ fn requests_end_streams_go_on_and_its_series_are_dropped() {
     let refused = refused.body(call("3")).bytes();
     assert_eq!(idle.ask(&refused).code(), -32009);
     let mut multiplexed = Frames::client(address, &[]);
-    multiplexed.until(SETTINGS);
+    assert_eq!(multiplexed.any().unwrap().kind, SETTINGS);
 
     reload(&gateway, &with(&upstream, ""));
     assert_eq!(gateway.inner.address("more"), None);

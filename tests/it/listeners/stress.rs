@@ -21,7 +21,7 @@ const GRACE: Duration = Duration::from_millis(200);
 /// A connection, or `None` where nobody listens. Who is not heard may be heard a second later: this
 /// client does not wait for that.
 fn connected(address: SocketAddr) -> Option<Client> {
-    match TcpStream::connect_timeout(&address, Duration::from_millis(100)) {
+    match TcpStream::connect_timeout(&address, Duration::from_millis(30)) {
         Ok(stream) => {
             stream.set_read_timeout(Some(PATIENCE)).unwrap();
             stream.set_nodelay(true).unwrap();
