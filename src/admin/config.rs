@@ -1,4 +1,4 @@
-//! Decides what operators are shown of the configuration, and lets them reload it.
+//! Decides what operators are shown of configurations, and lets them compare, reload and roll back.
 //!
 //! Must never show the value of a header: it is not in what is shown at all.
 
@@ -11,9 +11,13 @@ use serde_json::value::RawValue;
 use tokio::time::timeout;
 
 use super::Office;
-use super::answer::{Answer, json, text};
+use super::answer::{Answer, json};
+use super::attempt::{As, ended, ended_with, previewed};
+use super::query::{Query, wrong};
+use crate::config::{Format, Settings};
 use crate::observe::rfc3339;
-use crate::state::reload::Reloaded;
+use crate::state::Rejected;
+use crate::state::reload::{Generation, How, Reloaded};
 
 /// How long workers have to take up a change before the answer says who has not.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -41,27 +45,144 @@ pub(super) fn show(office: &Office) -> Answer {
     })
 }
 
-pub(super) async fn reload(office: &Office) -> Answer {
-    let (what, generation) = match office.reloader.reload() {
-        Ok(Reloaded::Applied(generation)) => ("applied", generation),
-        Ok(Reloaded::Unchanged(generation)) => ("unchanged", generation),
-        Err(rejected) => return text(StatusCode::UNPROCESSABLE_ENTITY, format!("{rejected}\n")),
+pub(super) async fn reload(office: &Office, query: Option<&str>) -> Result<Answer, Answer> {
+    let query = Query::read(query, &["dry-run", "as"])?;
+    let (is_dry, to) = (query.flag("dry-run")?, query.to()?);
+    if !is_dry {
+        return Ok(obeyed(office, office.reloader.reload(), to).await);
+    }
+    let preview = office.reloader.preview();
+    let would_fail = preview
+        .as_ref()
+        .is_ok_and(|it| !it.restart_needed.is_empty());
+    let status = match would_fail {
+        true => StatusCode::UNPROCESSABLE_ENTITY,
+        false => StatusCode::OK,
     };
-    let taken_up = taken_up(office, generation).await;
-    let told = format!("{what}, generation {generation}\n{taken_up}");
-    text(StatusCode::OK, told)
+    Ok(previewed(preview, status, to))
 }
 
-/// Whether the workers have taken up what a generation changed about listeners; a line, or nothing where
-/// it changed nothing of them. Waits for them a little.
-async fn taken_up(office: &Office, generation: u64) -> String {
-    let Some(uptake) = office.reloader.uptake(generation) else {
-        return String::new();
+/// Says what a candidate's text would change.
+pub(super) fn diff(
+    office: &Office,
+    query: Option<&str>,
+    candidate: &[u8],
+) -> Result<Answer, Answer> {
+    let query = Query::read(query, &["format", "directory", "as"])?;
+    let format = match query.value("format") {
+        None | Some("toml") => Format::Toml,
+        Some("json") => Format::Json,
+        Some(_) => return Err(wrong("format takes toml or json")),
     };
-    // Late or not, it is told how it stands.
-    let _ = timeout(PATIENCE, uptake.by_all()).await;
-    match uptake.waiting().as_slice() {
-        [] => "listeners: every worker has taken them up\n".to_owned(),
-        behind => format!("listeners: not yet taken up by workers {behind:?}\n"),
+    let directory = query.value("directory").map(Path::new);
+    if directory.is_some_and(|it| !it.is_absolute()) {
+        return Err(wrong("directory takes an absolute path"));
     }
+    let to = query.to()?;
+    let candidate = std::str::from_utf8(candidate).map_err(|_| wrong("the text is not UTF-8"))?;
+    let preview = office.reloader.compare(candidate, format, directory);
+    Ok(previewed(
+        preview.map_err(Rejected::Problems),
+        StatusCode::OK,
+        to,
+    ))
+}
+
+pub(super) async fn roll_back(office: &Office, query: Option<&str>) -> Result<Answer, Answer> {
+    let query = Query::read(query, &["generation", "as"])?;
+    let to = query.to()?;
+    let generation = number(&query)?;
+    Ok(obeyed(office, office.reloader.roll_back(generation), to).await)
+}
+
+/// Answers an order once the workers have taken up what it changed about listeners, or after a moment.
+async fn obeyed(office: &Office, result: Result<Reloaded, Rejected>, to: As) -> Answer {
+    let generation = match result {
+        Ok(Reloaded::Applied(generation) | Reloaded::Unchanged(generation)) => Some(generation),
+        Ok(Reloaded::Again { generation, .. }) => Some(generation),
+        Err(_) => None,
+    };
+    let behind = match generation.and_then(|it| office.reloader.uptake(it)) {
+        None => None,
+        Some(uptake) => {
+            // Late or not, it is told how it stands.
+            let _ = timeout(PATIENCE, uptake.by_all()).await;
+            Some(uptake.waiting())
+        }
+    };
+    ended_with(result, behind, to)
+}
+
+/// `GET /generations`.
+#[derive(Serialize)]
+struct Kept<'g> {
+    /// The one that serves first.
+    generations: Vec<One<'g>>,
+    /// How many are kept at most.
+    keep: usize,
+}
+
+#[derive(Serialize)]
+struct One<'g> {
+    generation: u64,
+    hash: &'g str,
+    at: String,
+    /// `start`, `file`, `rollback`, `guard`.
+    how: &'static str,
+    /// Which it is again.
+    of: Option<u64>,
+    /// Why the guard went back to it.
+    why: Option<String>,
+    endpoints: usize,
+    /// Where one was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    configuration: Option<&'g Settings>,
+}
+
+/// All generations that are kept; or the one that is asked for, with what it says.
+pub(super) fn generations(office: &Office, query: Option<&str>) -> Result<Answer, Answer> {
+    let query = Query::read(query, &["generation"])?;
+    let wanted = number(&query)?;
+    let all = office.reloader.generations();
+    let Some(wanted) = wanted else {
+        let keep = all.first().map_or(0, |it| it.settings.reload.keep);
+        let generations = all.iter().map(one).collect();
+        return Ok(json(&Kept { generations, keep }));
+    };
+    let Some(found) = all.iter().find(|it| it.number == wanted) else {
+        let kept = all.iter().map(|it| it.number).collect();
+        let wanted = Some(wanted);
+        return Ok(ended(Err(Rejected::NotKept { wanted, kept }), As::Json));
+    };
+    Ok(json(&One {
+        configuration: Some(&found.settings),
+        ..one(found)
+    }))
+}
+
+fn one(kept: &Generation) -> One<'_> {
+    One {
+        generation: kept.number,
+        hash: &kept.hash,
+        at: rfc3339(kept.at),
+        how: kept.how.name(),
+        of: kept.how.of(),
+        why: match kept.how {
+            How::Guard { figures, .. } => Some(figures.to_string()),
+            How::Start | How::File | How::Rollback { .. } => None,
+        },
+        endpoints: kept.settings.endpoints.len(),
+        configuration: None,
+    }
+}
+
+/// The generation that a query names.
+fn number(query: &Query) -> Result<Option<u64>, Answer> {
+    let Some(number) = query.value("generation") else {
+        return Ok(None);
+    };
+    let is_plain = number.bytes().all(|byte| byte.is_ascii_digit());
+    let number = number.parse().ok().filter(|_| is_plain);
+    let number = number.ok_or_else(|| wrong("generation takes a number"))?;
+    Ok(Some(number))
 }

@@ -10,6 +10,7 @@ use http::{Method, Request, StatusCode};
 use super::answer::{Answer, text};
 use super::guard::is_from_an_operator;
 use super::{Office, config, limits, probe, status};
+use crate::config::LARGEST;
 
 /// What there is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +21,9 @@ pub(super) enum Page {
     Config,
     Status,
     Reload,
+    Diff,
+    Rollback,
+    Generations,
     Limits,
     Caller,
 }
@@ -33,6 +37,9 @@ impl Page {
             "/config" => Self::Config,
             "/status" => Self::Status,
             "/reload" => Self::Reload,
+            "/diff" => Self::Diff,
+            "/rollback" => Self::Rollback,
+            "/generations" => Self::Generations,
             "/limits" => Self::Limits,
             _ if caller(path).is_some() => Self::Caller,
             _ => return None,
@@ -47,15 +54,17 @@ impl Page {
             | Self::Metrics
             | Self::Config
             | Self::Status
+            | Self::Generations
             | Self::Limits => "GET, HEAD",
             Self::Caller => "GET, HEAD, DELETE",
-            Self::Reload => "POST",
+            Self::Reload | Self::Diff | Self::Rollback => "POST",
         }
     }
 
     /// How many bytes of a body it takes at most; of others none is read.
     pub(super) const fn takes(self) -> usize {
         match self {
+            Self::Diff => LARGEST,
             Self::Live
             | Self::Ready
             | Self::Metrics
@@ -63,6 +72,8 @@ impl Page {
             | Self::Status
             | Self::Limits
             | Self::Caller
+            | Self::Rollback
+            | Self::Generations
             | Self::Reload => 0,
         }
     }
@@ -70,9 +81,21 @@ impl Page {
     const fn is_for_operators(self) -> bool {
         match self {
             Self::Live | Self::Ready | Self::Metrics => false,
-            Self::Config | Self::Status | Self::Reload | Self::Limits | Self::Caller => true,
+            Self::Config
+            | Self::Status
+            | Self::Reload
+            | Self::Diff
+            | Self::Rollback
+            | Self::Generations
+            | Self::Limits
+            | Self::Caller => true,
         }
     }
+}
+
+/// The answer, whichever it is.
+fn either(answer: Result<Answer, Answer>) -> Answer {
+    answer.unwrap_or_else(|refused| refused)
 }
 
 /// The caller that a path names, percent-encoded.
@@ -86,6 +109,7 @@ impl Office {
     /// to take up a reload, and no longer than a second for each.
     pub(super) async fn answer(&self, page: Page, request: &Request<Bytes>) -> Answer {
         let (method, path, headers) = (request.method(), request.uri().path(), request.headers());
+        let query = request.uri().query();
         let allow = page.allow();
         if !allow.split(", ").any(|allowed| allowed == method.as_str()) {
             let mut response = text(StatusCode::METHOD_NOT_ALLOWED, "method not allowed\n");
@@ -104,7 +128,10 @@ impl Office {
             Page::Metrics => probe::metrics(self, headers),
             Page::Config => config::show(self),
             Page::Status => status::tell(self),
-            Page::Reload => config::reload(self).await,
+            Page::Reload => either(config::reload(self, query).await),
+            Page::Diff => either(config::diff(self, query, request.body())),
+            Page::Rollback => either(config::roll_back(self, query).await),
+            Page::Generations => either(config::generations(self, query)),
             Page::Limits => limits::all(self),
             Page::Caller if *method == Method::DELETE => {
                 limits::forgive(self, caller(path).unwrap_or_default()).await

@@ -20,6 +20,11 @@ pub(crate) const MOST: usize = 1000;
 pub(crate) struct Pattern(Box<str>);
 
 impl Pattern {
+    /// Whether it leads nowhere but below the directory where it begins, as far as its names tell.
+    pub(crate) fn stays_below(&self) -> bool {
+        !self.0.starts_with('/') && self.0.split('/').all(|name| name != "..")
+    }
+
     /// Whether it stands for whatever files there are.
     pub(crate) fn is_open(&self) -> bool {
         is_open(&self.0)
@@ -36,8 +41,10 @@ impl FromText for Pattern {
         if text.chars().any(char::is_control) {
             return Err(Wrong::because("contains a control character"));
         }
-        if text.ends_with('/') {
-            return Err(Wrong::because("is a directory").hint("name its files, such as `*.toml`"));
+        // A key that stands beside the configuration must not be read as one, and be shown in problems.
+        if ![".toml", ".json"].iter().any(|end| text.ends_with(end)) {
+            let hint = "name files that end in .toml or .json, such as \"conf.d/*.toml\"";
+            return Err(Wrong::because("includes what is no configuration").hint(hint));
         }
         if text.contains("**") {
             let hint = "`*` stands for characters of one name: no directory is searched through";

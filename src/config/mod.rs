@@ -11,6 +11,7 @@
 
 mod amount;
 mod check;
+pub mod diff;
 mod document;
 mod effective;
 mod expand;
@@ -43,12 +44,12 @@ pub use read::name_flaw;
 pub use schema::schema;
 pub use settings::{
     AccessLog, Admin, Algorithm, Allowance, Authenticate, Caller, Callers, CertificateName,
-    ClientHeader, Clients, Endpoint, Front, Identify, Issuer, Jwks, Kept, KeySha256, Level, Limits,
-    Listener, Log, LogFormat, NamedFile, OnStoreError, Origin, PairFiles, Pin, Place, Plan, Quota,
-    RateLimitHeaders, Runtime, Secret, Settings, Shutdown, Store, StoreTopology, Tls, Upstream,
-    UpstreamTls,
+    ClientHeader, Clients, Endpoint, Front, Guard, Identify, Issuer, Jwks, Kept, KeySha256, Level,
+    Limits, Listener, Log, LogFormat, NamedFile, OnStoreError, Origin, PairFiles, Pin, Place, Plan,
+    Quota, RateLimitHeaders, Ratio, Reload, Runtime, Secret, Settings, Shutdown, Store,
+    StoreTopology, Tls, Upstream, UpstreamTls,
 };
-pub use sources::Sources;
+pub use sources::{LARGEST, Sources, read};
 pub use store::{Node, StoreUrl};
 pub use web::{Host, KeysUrl, UpstreamUrl};
 

@@ -27,7 +27,7 @@ pub struct Problem {
     pub file: Box<str>,
     /// See [`Problem::offset`].
     #[serde(skip)]
-    pub(in crate::config) at: usize,
+    pub(crate) at: usize,
     /// The line, from 1; 0 when the problem is about the file as a whole.
     pub line: usize,
     /// The column in characters, from 1; 0 when the problem is about the file as a whole.

@@ -19,7 +19,7 @@ use crate::config::{Format, Settings};
 
 /// More than this is not read, in bytes, all files together: no configuration is larger, and a device
 /// may never end.
-pub(crate) const LARGEST: u64 = 4 << 20;
+pub const LARGEST: usize = 4 << 20;
 
 /// The texts of a configuration, not yet understood.
 #[derive(Clone, PartialEq)]
@@ -60,26 +60,28 @@ impl Sources {
     /// One problem: that the file cannot be read, and why. What is wrong with an included one is told
     /// with everything else, by [`Sources::parse`].
     pub fn read(path: &Path, env: Environment<'_>) -> Result<Self, Problems> {
-        let text = text(path, LARGEST).map_err(|unread| {
-            let report = Report::new("", path);
-            let hint = unread
-                .is_missing
-                .then_some("name another file with -c FILE");
-            let finding = Finding::error(None, "", unread.what);
-            report.add(finding.hint(hint.map(str::to_owned)));
-            report.problems(Severity::Error)
-        })?;
-        Ok(Self::around(&text, path, env))
+        let sources = Self::of(&read(path)?, Format::of(path), path);
+        Ok(sources.completed(path, Reach::Anywhere, env))
     }
 
-    /// A text in the place of a file, with the files that it includes, which are read.
+    /// A text that somebody proposes for the place of a file. Of the files that it includes, those
+    /// below the directory of that file are read: who proposes it may not be allowed to read others.
     #[must_use]
-    pub fn around(text: &str, path: &Path, env: Environment<'_>) -> Self {
-        let mut sources = Self::of(text, Format::of(path), path);
-        for at in sources.patterns(env) {
-            sources.include(&at, path);
-        }
-        sources
+    pub fn candidate(
+        text: &str,
+        format: Format,
+        origin: &Path,
+        place: &Path,
+        env: Environment<'_>,
+    ) -> Self {
+        Self::of(text, format, origin).completed(place, Reach::Below, env)
+    }
+
+    /// A text that somebody proposes for another place. That it includes files is a problem: they are
+    /// not read.
+    #[must_use]
+    pub fn alone(text: &str, format: Format, origin: &Path, env: Environment<'_>) -> Self {
+        Self::of(text, format, origin).completed(origin, Reach::Nothing, env)
     }
 
     /// Reads the texts into settings. `env` answers for environment variables.
@@ -152,10 +154,29 @@ impl Sources {
         patterns.iter().filter_map(Field::given).cloned().collect()
     }
 
-    fn include(&mut self, at: &At<Pattern>, main: &Path) {
+    fn completed(mut self, place: &Path, reach: Reach, env: Environment<'_>) -> Self {
+        for at in self.patterns(env) {
+            self.include(&at, place, reach);
+        }
+        self
+    }
+
+    fn include(&mut self, at: &At<Pattern>, main: &Path, reach: Reach) {
         let find = |severity: fn(Span, String, String) -> Finding, what: String| {
             severity(at.span.clone(), at.path.clone(), what)
         };
+        let refused = match reach {
+            Reach::Anywhere => None,
+            Reach::Below if at.value.stays_below() => None,
+            Reach::Below => {
+                Some("leads elsewhere than below the directory of the configuration file")
+            }
+            Reach::Nothing => Some("names files, which are not read here"),
+        };
+        if let Some(what) = refused {
+            self.findings.push(find(Finding::error, what.to_owned()));
+            return;
+        }
         let directory = main.parent().unwrap_or(Path::new(""));
         let mut search = Search::default();
         search.look(directory, &at.value);
@@ -169,7 +190,7 @@ impl Sources {
             self.findings.push(find(Finding::warning, what));
         }
         for path in search.found {
-            if self.files().any(|known| known == path) {
+            if path == main || self.files().any(|known| known == path) {
                 continue;
             }
             self.followed.push(path.clone());
@@ -179,11 +200,10 @@ impl Sources {
                 self.findings.push(find(Finding::error, what));
                 return;
             }
-            let held = u64::try_from(self.text.len()).unwrap_or(u64::MAX);
             // Looked at before it is opened: a pipe would be waited for.
             let read = match fs::metadata(&path).is_ok_and(|it| !it.is_file()) {
                 true => Err(Unread::because("it is no file")),
-                false => text(&path, LARGEST.saturating_sub(held)),
+                false => text(&path, LARGEST.saturating_sub(self.text.len())),
             };
             match read {
                 Ok(text) => self.add(&text, Format::of(&path), &path),
@@ -202,6 +222,31 @@ impl fmt::Debug for Sources {
     }
 }
 
+/// Which files a text may include.
+#[derive(Clone, Copy)]
+enum Reach {
+    Anywhere,
+    /// Below the directory of the configuration file.
+    Below,
+    Nothing,
+}
+
+/// Reads the text of one file, without understanding it.
+///
+/// # Errors
+/// One problem: that it cannot be read, and why.
+pub fn read(path: &Path) -> Result<String, Problems> {
+    text(path, LARGEST).map_err(|unread| {
+        let report = Report::new("", path);
+        let hint = unread
+            .is_missing
+            .then_some("name another file with -c FILE");
+        let finding = Finding::error(None, "", unread.what);
+        report.add(finding.hint(hint.map(str::to_owned)));
+        report.problems(Severity::Error)
+    })
+}
+
 /// Why there is no text.
 struct Unread {
     what: String,
@@ -218,17 +263,17 @@ impl Unread {
 }
 
 /// The text of a file, of so many bytes at most.
-fn text(path: &Path, most: u64) -> Result<String, Unread> {
+fn text(path: &Path, most: usize) -> Result<String, Unread> {
     let unreadable = |error: io::Error| Unread {
         is_missing: error.kind() == io::ErrorKind::NotFound,
         ..Unread::because(error)
     };
     let file = File::open(path).map_err(unreadable)?;
     let mut bytes = Vec::new();
-    file.take(most + 1)
+    file.take(most as u64 + 1)
         .read_to_end(&mut bytes)
         .map_err(unreadable)?;
-    if u64::try_from(bytes.len()).is_ok_and(|length| length > most) {
+    if bytes.len() > most {
         let what = match most {
             LARGEST => "larger than",
             _ => "with it, the files would have more than",

@@ -18,7 +18,7 @@ pub use clock::{ManualWallClock, Rfc3339, SystemWallClock, Timestamp, WallClock,
 pub use histogram::Histogram;
 pub use line::Line;
 pub use metrics::{
-    CredentialMeters, CredentialResult, EndpointMeters, Exposition, HandshakeFailure,
+    Cause, CredentialMeters, CredentialResult, EndpointMeters, Exposition, HandshakeFailure,
     HandshakeMeters, KeyMeters, LOCAL, ListenerMeters, Metrics, NAMES, Presence, QuotaMeters,
     StoreMeters, StoredQuotaMeters, TokenMeters, UpstreamMeters,
 };

@@ -6,6 +6,7 @@
 pub mod connection;
 pub mod effective;
 pub mod gate;
+pub mod guard;
 pub mod issuers;
 pub mod listener;
 pub mod live;
@@ -24,6 +25,6 @@ pub use issuers::{Issuer, Issuers, Keys};
 pub use listener::{Listener, Networks};
 pub use live::Live;
 pub use readiness::Readiness;
-pub use reload::{Attempt, Rejected, Reloader};
+pub use reload::{Attempt, Preview, Rejected, Reloader, Standing};
 pub use snapshot::{Endpoint, Pin, Shared, Snapshot};
 pub use tls::{Keyring, Terminator};

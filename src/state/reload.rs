@@ -5,15 +5,21 @@
 //! what cannot change live, leaves the old snapshot serving; it is logged with every problem and
 //! counted. Readiness never changes here.
 
+mod history;
+mod preview;
+mod rollback;
 mod series;
 mod told;
+mod uptake;
+mod veil;
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use tokio::sync::Notify;
 
 use super::live::Live;
 use super::snapshot::{Shared, Snapshot, compile};
@@ -23,8 +29,11 @@ use super::tls::{self, Change, Files, Keyring};
 use crate::config::{Problems, Settings, Sources};
 use crate::observe::{Timestamp, WallClock};
 
-pub use told::{Attempt, Rejected, Reloaded};
+pub use history::{Generation, How};
+pub use preview::Preview;
+pub use told::{ATTEMPTS, Attempt, Figures, Order, Rejected, Reloaded, Standing};
 
+use history::History;
 use told::Told;
 
 /// Answers for environment variables.
@@ -41,7 +50,10 @@ pub struct Reloader {
     live: Live,
     /// What was last acted on. One reload at a time holds it.
     acted_on: Mutex<ActedOn>,
+    /// For whoever only asks. Held for moments, and after `acted_on`.
     told: Mutex<Told>,
+    /// Another configuration serves since somebody waited for it.
+    replaced: Notify,
     /// The last change of listeners, and the generation that brought it.
     uptake: Mutex<Option<(u64, Uptake)>>,
 }
@@ -53,11 +65,11 @@ pub struct Look {
     files: Files,
 }
 
-/// The last look that was acted on, and whether its text is what serves.
+/// The last look that was acted on, and how its text stands to what serves.
 #[derive(Debug)]
 struct ActedOn {
     look: Look,
-    is_served: bool,
+    file: Standing,
 }
 
 impl Reloader {
@@ -73,9 +85,20 @@ impl Reloader {
         shared: Arc<Shared>,
         wall: Arc<dyn WallClock>,
     ) -> Self {
-        let snapshot = compile(settings, 1, &shared, &keyring, None);
+        let settings = Arc::new(settings);
+        let snapshot = compile(Arc::clone(&settings), 1, &shared, &keyring, None);
         let loaded = wall.now();
-        shared.metrics.config_applied(1, loaded);
+        let hash = snapshot.effective.hash.clone();
+        shared.metrics.configuration.applied(1, &hash, loaded);
+        tracing::info!(generation = 1, %hash, "configuration loaded");
+        let mut history = History::default();
+        history.push(Generation {
+            number: 1,
+            hash,
+            at: loaded,
+            how: How::Start,
+            settings,
+        });
         keyring.publish(&shared.metrics);
         Self {
             path,
@@ -90,9 +113,16 @@ impl Reloader {
                     sources: Ok(sources),
                     files: files.forgotten(),
                 },
-                is_served: true,
+                file: Standing::Served,
             }),
-            told: Mutex::new(Told { loaded, last: None }),
+            told: Mutex::new(Told {
+                loaded,
+                last: None,
+                attempts: VecDeque::new(),
+                history,
+                file: Standing::Served,
+            }),
+            replaced: Notify::new(),
             uptake: Mutex::default(),
         }
     }
@@ -109,30 +139,6 @@ impl Reloader {
         &self.keyring
     }
 
-    /// The listening sockets.
-    #[must_use]
-    pub fn sockets(&self) -> &dyn Sockets {
-        &*self.sockets
-    }
-
-    /// What workers have to take up of a generation; `None`: it changed nothing about listeners, or
-    /// another did since.
-    #[must_use]
-    pub fn uptake(&self, generation: u64) -> Option<Uptake> {
-        let uptake = self.uptake.lock();
-        let (of, uptake) = uptake.as_ref()?;
-        (*of == generation).then(|| uptake.clone())
-    }
-
-    /// The workers that have yet to take up the last change of listeners.
-    #[must_use]
-    pub fn workers_behind(&self) -> Vec<usize> {
-        let uptake = self.uptake.lock();
-        uptake
-            .as_ref()
-            .map_or_else(Vec::new, |(_, it)| it.waiting())
-    }
-
     /// When the configuration that serves was applied.
     #[must_use]
     pub fn loaded(&self) -> Timestamp {
@@ -143,6 +149,30 @@ impl Reloader {
     #[must_use]
     pub fn last(&self) -> Option<Attempt> {
         self.told.lock().last.clone()
+    }
+
+    /// What was applied or rejected, newest first: at most [`ATTEMPTS`] of it.
+    #[must_use]
+    pub fn attempts(&self) -> Vec<Attempt> {
+        self.told.lock().attempts.iter().rev().cloned().collect()
+    }
+
+    /// The configurations that are kept, the one that serves first.
+    #[must_use]
+    pub fn generations(&self) -> Vec<Generation> {
+        self.told.lock().history.iter().rev().cloned().collect()
+    }
+
+    /// How the file stands to what serves.
+    #[must_use]
+    pub fn file(&self) -> Standing {
+        self.told.lock().file
+    }
+
+    /// Waits until another configuration serves, or does since this was waited for last. For one
+    /// waiter.
+    pub(in crate::state) async fn replaced(&self) {
+        self.replaced.notified().await;
     }
 
     /// The configuration file.
@@ -206,7 +236,7 @@ impl Reloader {
         if !is_current {
             return None;
         }
-        if acted_on.is_served && acted_on.look.sources == look.sources {
+        if acted_on.file != Standing::Rejected && acted_on.look.sources == look.sources {
             // Only certificates: the configuration is what it was.
             let previous = self.live.load();
             let mut files = look.files;
@@ -226,7 +256,7 @@ impl Reloader {
             .clone()
             .map_err(Rejected::Problems)
             .and_then(|sources| self.valid(&sources, &previous, &mut files, &mut wanted))
-            .map(|(settings, opened)| self.replace(settings, opened, &previous));
+            .map(|(settings, opened)| self.serve(Arc::new(settings), opened, &previous, How::File));
         if result.is_err() {
             // What serves on still follows its certificates.
             self.refresh(&previous.settings, &mut files);
@@ -235,28 +265,45 @@ impl Reloader {
         let serving = self.live.load();
         wanted.extend(tls::paths(&serving.settings).map(Path::to_owned));
         files.keep(|path| wanted.contains(path));
-        *acted_on = ActedOn {
-            look: Look {
-                sources: look.sources,
-                files: files.forgotten(),
-            },
-            is_served: result.is_ok(),
+        acted_on.look = Look {
+            sources: look.sources,
+            files: files.forgotten(),
         };
-        self.shared.metrics.config_reloaded(result.is_ok());
+        let file = match result {
+            Ok(_) => Standing::Served,
+            Err(_) => Standing::Rejected,
+        };
+        self.shared.metrics.configuration.reloaded(result.is_ok());
         match &result {
-            Ok(Reloaded::Applied(generation)) => {
-                tracing::info!(generation, "configuration applied")
-            }
             Ok(Reloaded::Unchanged(generation)) => {
                 tracing::info!(generation, "configuration unchanged");
             }
-            Err(rejected) => rejected.log(previous.generation),
+            Ok(_) => {
+                let (generation, hash) = (serving.generation, &serving.effective.hash);
+                tracing::info!(generation, %hash, "configuration applied");
+            }
+            Err(rejected) => rejected.log(Order::Reload, previous.generation),
         }
-        self.told.lock().last = Some(Attempt {
+        self.tell(acted_on, Order::Reload, file, &result);
+        result
+    }
+
+    /// Remembers what became of an order.
+    fn tell(
+        &self,
+        acted_on: &mut ActedOn,
+        order: Order,
+        file: Standing,
+        result: &Result<Reloaded, Rejected>,
+    ) {
+        acted_on.file = file;
+        let mut told = self.told.lock();
+        told.file = file;
+        told.attempted(Attempt {
             at: self.wall.now(),
+            order,
             result: result.clone(),
         });
-        result
     }
 
     /// Puts in force what certificate files hold.
@@ -294,11 +341,14 @@ impl Reloader {
         Ok((settings, opened))
     }
 
-    fn replace(
+    /// Serves settings whose sockets are open and whose certificates are in force, where that would be
+    /// any different.
+    fn serve(
         &self,
-        settings: Settings,
+        settings: Arc<Settings>,
         opened: Box<dyn Opened + '_>,
         previous: &Snapshot,
+        how: How,
     ) -> Reloaded {
         if previous.settings.serves_like(&settings) {
             return Reloaded::Unchanged(previous.generation);
@@ -308,14 +358,13 @@ impl Reloader {
         }
         let generation = previous.generation + 1;
         let next = compile(
-            settings,
+            Arc::clone(&settings),
             generation,
             &self.shared,
             &self.keyring,
             Some(previous),
         );
-        let settings = next.settings.clone();
-        let kept = next.stores.clone();
+        let (kept, hash) = (next.stores.clone(), next.effective.hash.clone());
         self.live.replace(next);
         if let Some(uptake) = opened.put_in_force(&self.keyring) {
             *self.uptake.lock() = Some((generation, uptake));
@@ -324,9 +373,23 @@ impl Reloader {
         // Idle workers still look at the old snapshot, perhaps for long.
         stores::close_others(&previous.stores, &kept);
         let now = self.wall.now();
-        self.told.lock().loaded = now;
-        self.shared.metrics.config_applied(generation, now);
-        Reloaded::Applied(generation)
+        let configuration = &self.shared.metrics.configuration;
+        configuration.applied(generation, &hash, now);
+        let mut told = self.told.lock();
+        told.loaded = now;
+        told.history.push(Generation {
+            number: generation,
+            hash,
+            at: now,
+            how,
+            settings,
+        });
+        drop(told);
+        self.replaced.notify_one();
+        match how.of() {
+            None => Reloaded::Applied(generation),
+            Some(of) => Reloaded::Again { generation, of },
+        }
     }
 }
 

@@ -14,6 +14,7 @@ mod issuer;
 mod listener;
 mod names;
 mod quota;
+mod reload;
 mod store;
 mod upstream;
 
@@ -44,6 +45,7 @@ pub(crate) fn check(file: File, directory: &Path, report: &Report<'_>) -> Option
     let admin = listener::admin(&file.admin);
     let listeners = listener::check(&file, admin.address, directory, report);
     let limits = limits(&file.limits, report);
+    let reload = reload::check(&file.reload, report);
     let callers = callers(&file, report);
     let stores = store::check(&file.stores, directory, report);
     let store_names = Names::of("store", &file.stores);
@@ -103,6 +105,7 @@ pub(crate) fn check(file: File, directory: &Path, report: &Report<'_>) -> Option
             delay: file.delay.or(Duration::ZERO),
             timeout: file.timeout.or(Duration::from_secs(25)),
         },
+        reload,
         callers,
         known: known.into_iter().collect::<Option<_>>()?,
         issuers: issuers.into_iter().collect::<Option<_>>()?,

@@ -275,7 +275,10 @@ fn what_is_not_there_is_a_problem_and_what_matches_nothing_a_warning() {
 #[test]
 fn an_included_file_includes_nothing_and_is_a_table() {
     let tree = Tree::of(&[
-        ("forecourt.toml", &MAIN.replace("conf.d/*.toml", "conf.d/*")),
+        (
+            "forecourt.toml",
+            &MAIN.replace("conf.d/*.toml", "conf.d/*.toml\", \"conf.d/*.json"),
+        ),
         ("conf.d/a.toml", "include = [\"b.toml\"]\n"),
         ("conf.d/b.json", "[1]"),
     ]);
@@ -300,7 +303,15 @@ fn a_pattern_that_is_none_is_a_problem() {
             "include[0]: expected a file or a pattern, such as \"conf.d/*.toml\", found the integer 3",
         ),
         ("[\"\"]", "\"\" is empty"),
-        ("[\"conf.d/\"]", "\"conf.d/\" is a directory"),
+        (
+            "[\"conf.d/\"]",
+            "\"conf.d/\" includes what is no configuration",
+        ),
+        ("[\"*\"]", "\"*\" includes what is no configuration"),
+        (
+            "[\"key.pem\"]",
+            "\"key.pem\" includes what is no configuration",
+        ),
         ("[\"**/*.toml\"]", "has a `**`"),
         ("[\"${UNSET}\"]", "the variable UNSET is not set"),
     ] {
@@ -337,7 +348,7 @@ fn there_is_an_end_to_files_and_to_bytes() {
     );
     fs::remove_dir_all(tree.path("conf.d")).unwrap();
 
-    let half = "#".repeat((sources::LARGEST / 2) as usize);
+    let half = "#".repeat(sources::LARGEST / 2);
     tree.write("conf.d/a.toml", &half);
     assert_eq!(tree.good().warnings.len(), 0);
     tree.write("conf.d/b.toml", &half);
@@ -367,13 +378,42 @@ fn one_text_includes_nothing() {
     let text = format!("{MAIN}{UPSTREAM}{}", endpoint("a"));
     let settings = parse(&text, Format::Toml, &tree.path("forecourt.toml"), &env).unwrap();
     assert_eq!((names(&settings), settings.warnings.len()), (vec!["a"], 0));
-    // In the place of a file, it does.
-    let around = Sources::around(&text, &tree.path("forecourt.toml"), &env);
-    assert!(
-        around
-            .parse(&env)
+}
+
+#[test]
+fn a_candidate_includes_what_is_below_its_place_and_nothing_else() {
+    let whole = format!("{MAIN}{UPSTREAM}{}", endpoint("a"));
+    let tree = Tree::of(&[
+        ("etc/forecourt.toml", &whole),
+        ("etc/conf.d/b.toml", &endpoint("b")),
+        ("secret.toml", "token = \"s3cret\"\n"),
+    ]);
+    let place = tree.path("etc/forecourt.toml");
+    let origin = tree.path("etc/candidate.toml");
+    let candidate =
+        |text: &str| Sources::candidate(text, Format::Toml, &origin, &place, &env).parse(&env);
+    assert_eq!(names(&candidate(&whole).unwrap()), ["a", "b"]);
+    // It stands in the place of that file, which is not read beside it.
+    let beside = whole.replace("conf.d/*.toml", "*.toml");
+    assert_eq!(names(&candidate(&beside).unwrap()), ["a"]);
+    let absolute = tree.path("secret.toml").display().to_string();
+    for reaching in ["../secret.toml", "conf.d/../../*.toml", &absolute] {
+        let said = candidate(&whole.replace("conf.d/*.toml", reaching))
             .unwrap_err()
-            .to_string()
-            .contains("conf.d/a.toml:1:")
+            .to_string();
+        assert!(
+            said.contains("include[0]: leads elsewhere than below"),
+            "{said}"
+        );
+        assert!(
+            !said.contains("s3cret") && !said.contains("token"),
+            "{said}"
+        );
+    }
+    let alone = Sources::alone(&whole, Format::Toml, &origin, &env).parse(&env);
+    let said = alone.unwrap_err().to_string();
+    assert!(
+        said.contains("include[0]: names files, which are not read here"),
+        "{said}"
     );
 }
