@@ -28,7 +28,11 @@ fn more(address: impl std::fmt::Display, rest: &str) -> String {
 fn reload(gateway: &Gateway, configuration: &str) -> u64 {
     gateway.write_whole(configuration);
     match gateway.inner.reload() {
-        Ok(Reloaded::Applied(generation) | Reloaded::Unchanged(generation)) => generation,
+        Ok(
+            Reloaded::Applied(generation)
+            | Reloaded::Unchanged(generation)
+            | Reloaded::Again { generation, .. },
+        ) => generation,
         Err(rejected) => panic!("{rejected}"),
     }
 }

@@ -187,3 +187,43 @@ fn addresses_are_swapped_and_passed_on() {
     assert!(kept[0].is_closed());
     assert_eq!(kept[1].ask(post(call("2"))).status, 200);
 }
+
+#[test]
+fn a_rollback_brings_listeners_back_and_takes_them_away() {
+    let upstream = Upstream::recording();
+    let gateway = Gateway::start_whole(&with(&upstream, &more("127.0.0.1:0", "")));
+    let address = at(&gateway, "more");
+    let fixed = more(address, "").replace("more", "fixed");
+    reload(&gateway, &with(&upstream, &fixed));
+    taken_up(&gateway);
+    let mut kept = Client::connect(address);
+    assert_eq!(kept.ask(post(call("1"))).status, 200);
+    reload(&gateway, &with(&upstream, ""));
+    wait_until("closed", || is_refused(address));
+    assert!(kept.is_closed());
+
+    let order = |target: &str| {
+        let request = crate::support::Post::method("POST", target).field("Host", "127.0.0.1");
+        let answer = gateway.admin().ask(request.bytes());
+        (answer.status, answer.json())
+    };
+    let (status, told) = order("/rollback?generation=2&as=json");
+    assert_eq!(
+        (status, &told["workers_behind"]),
+        (200, &serde_json::json!([]))
+    );
+    assert_eq!(at(&gateway, "fixed"), address);
+    assert_eq!(Client::connect(address).ask(post(call("2"))).status, 200);
+    // Somebody took its address meanwhile: then nothing is rolled back.
+    let (status, _) = order("/rollback?generation=3&as=json");
+    assert_eq!(status, 200);
+    wait_until("closed again", || is_refused(address));
+    let taken = std::net::TcpListener::bind(address).unwrap();
+    let (status, told) = order("/rollback?generation=2&as=json");
+    assert_eq!(status, 422);
+    assert_eq!(told["problems"][0]["path"], "listener.fixed.address");
+    assert_eq!(gateway.inner.address("fixed"), None);
+    drop(taken);
+    assert_eq!(order("/rollback?generation=2&as=json").0, 200);
+    assert_eq!(Client::connect(address).ask(post(call("3"))).status, 200);
+}
