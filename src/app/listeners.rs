@@ -338,16 +338,31 @@ impl Sockets for Listeners {
     }
 }
 
+/// What to do about the system's usual reasons.
+const HINTS: [(io::ErrorKind, &str); 3] = [
+    (
+        io::ErrorKind::AddrInUse,
+        "take another port, or stop whoever has this one",
+    ),
+    (
+        io::ErrorKind::AddrNotAvailable,
+        "no interface of this machine has the address",
+    ),
+    (
+        io::ErrorKind::PermissionDenied,
+        "ports below 1024 need CAP_NET_BIND_SERVICE",
+    ),
+];
+
 impl Failed {
     fn problem(&self) -> Problem {
         let address = self.listener.address;
         let what = format!("{address} cannot be listened on: {}", self.source);
-        let hint = match self.source.kind() {
-            io::ErrorKind::AddrInUse => Some("take another port, or stop whoever has this one"),
-            io::ErrorKind::AddrNotAvailable => Some("no interface of this machine has the address"),
-            io::ErrorKind::PermissionDenied => Some("ports below 1024 need CAP_NET_BIND_SERVICE"),
-            _ => None,
-        };
+        let kind = self.source.kind();
+        let hint = HINTS
+            .iter()
+            .find(|(of, _)| *of == kind)
+            .map(|(_, hint)| *hint);
         let place = &self.listener.place;
         place.problem(Severity::Error, &what, hint)
     }

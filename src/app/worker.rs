@@ -66,23 +66,31 @@ impl Belongings {
         let mut draining = self.draining;
         let mut orders = self.orders;
         let mut serving = Serving {
+            index: self.index,
             worker,
             live: self.live,
             draining: draining.clone(),
             reins: HashMap::new(),
             tasks: JoinSet::new(),
         };
-        // Where every listener failed, the thread stays until it is told, so that it can be joined.
-        while draining.stage() < Stage::Draining || !serving.tasks.is_empty() {
+        loop {
+            // All that it was told, also where it began when the gateway ended: clients wait there.
+            while let Ok(told) = orders.try_recv() {
+                serving.obey(told);
+            }
+            // Where every listener failed, the thread stays until it is told, so that it can be joined.
+            let ends = draining.stage() >= Stage::Draining;
+            if ends && serving.tasks.is_empty() {
+                break;
+            }
             tokio::select! {
-                biased;
-                Some(told) = orders.recv() => {
-                    told.orders.into_iter().for_each(|order| serving.carry_out(order));
-                    told.uptake.taken(self.index);
-                }
-                Some(ended) = serving.tasks.join_next() => serving.note(ended),
-                () = draining.reached(Stage::Draining), if draining.stage() < Stage::Draining => {}
-                else => break,
+                told = orders.recv() => match told {
+                    Some(told) => serving.obey(told),
+                    // Nobody can tell it anything any more.
+                    None => break,
+                },
+                Some(ended) = serving.tasks.join_next() => note(ended),
+                () = draining.reached(Stage::Draining), if !ends => {}
             }
         }
         sweeping.abort();
@@ -91,6 +99,7 @@ impl Belongings {
 
 /// The worker's listeners.
 struct Serving {
+    index: usize,
     worker: Rc<Worker>,
     live: Live,
     draining: Draining,
@@ -99,6 +108,12 @@ struct Serving {
 }
 
 impl Serving {
+    fn obey(&mut self, told: Orders) {
+        let orders = told.orders.into_iter();
+        orders.for_each(|order| self.carry_out(order));
+        told.uptake.taken(self.index);
+    }
+
     fn carry_out(&mut self, order: Order) {
         match order {
             Order::Open(id, bound, desk, manner) => {
@@ -135,13 +150,13 @@ impl Serving {
             }
         }
     }
+}
 
-    fn note(&mut self, ended: Result<io::Result<()>, JoinError>) {
-        match ended {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::error!(%error, "a listener cannot be used"),
-            Err(_) => tracing::error!("a listener panicked"),
-        }
+fn note(ended: Result<io::Result<()>, JoinError>) {
+    match ended {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::error!(%error, "a listener cannot be used"),
+        Err(_) => tracing::error!("a listener panicked"),
     }
 }
 

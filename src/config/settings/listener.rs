@@ -47,3 +47,11 @@ impl Tls {
         std::iter::once(&self.default).chain(&self.others)
     }
 }
+
+impl Listener {
+    /// Whether the socket of this one serves another: the address decides, and at any port the name.
+    #[must_use]
+    pub fn is_open_for(&self, other: &Self) -> bool {
+        self.address == other.address && (self.address.port() != 0 || self.name == other.name)
+    }
+}
