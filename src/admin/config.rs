@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use super::Office;
 use super::answer::{Answer, json};
 use super::attempt::{As, ended, ended_with, previewed};
-use super::query::{Query, wrong};
+use super::query::{Query, Wrong};
 use crate::config::{Format, Settings};
 use crate::observe::rfc3339;
 use crate::state::Rejected;
@@ -45,7 +45,7 @@ pub(super) fn show(office: &Office) -> Answer {
     })
 }
 
-pub(super) async fn reload(office: &Office, query: Option<&str>) -> Result<Answer, Answer> {
+pub(super) async fn reload(office: &Office, query: Option<&str>) -> Result<Answer, Wrong> {
     let query = Query::read(query, &["dry-run", "as"])?;
     let (is_dry, to) = (query.flag("dry-run")?, query.to()?);
     if !is_dry {
@@ -67,20 +67,24 @@ pub(super) fn diff(
     office: &Office,
     query: Option<&str>,
     candidate: &[u8],
-) -> Result<Answer, Answer> {
-    let query = Query::read(query, &["format", "directory", "as"])?;
+) -> Result<Answer, Wrong> {
+    let query = Query::read(query, &["format", "directory", "name", "as"])?;
     let format = match query.value("format") {
         None | Some("toml") => Format::Toml,
         Some("json") => Format::Json,
-        Some(_) => return Err(wrong("format takes toml or json")),
+        Some(_) => return Err(Wrong::because("format takes toml or json")),
     };
     let directory = query.value("directory").map(Path::new);
     if directory.is_some_and(|it| !it.is_absolute()) {
-        return Err(wrong("directory takes an absolute path"));
+        return Err(Wrong::because("directory takes an absolute path"));
     }
     let to = query.to()?;
-    let candidate = std::str::from_utf8(candidate).map_err(|_| wrong("the text is not UTF-8"))?;
-    let preview = office.reloader.compare(candidate, format, directory);
+    let candidate =
+        std::str::from_utf8(candidate).map_err(|_| Wrong::because("the text is not UTF-8"))?;
+    let name = query.value("name").unwrap_or("candidate");
+    let preview = office
+        .reloader
+        .compare((name, candidate), format, directory);
     Ok(previewed(
         preview.map_err(Rejected::Problems),
         StatusCode::OK,
@@ -88,7 +92,7 @@ pub(super) fn diff(
     ))
 }
 
-pub(super) async fn roll_back(office: &Office, query: Option<&str>) -> Result<Answer, Answer> {
+pub(super) async fn roll_back(office: &Office, query: Option<&str>) -> Result<Answer, Wrong> {
     let query = Query::read(query, &["generation", "as"])?;
     let to = query.to()?;
     let generation = number(&query)?;
@@ -140,7 +144,7 @@ struct One<'g> {
 }
 
 /// All generations that are kept; or the one that is asked for, with what it says.
-pub(super) fn generations(office: &Office, query: Option<&str>) -> Result<Answer, Answer> {
+pub(super) fn generations(office: &Office, query: Option<&str>) -> Result<Answer, Wrong> {
     let query = Query::read(query, &["generation"])?;
     let wanted = number(&query)?;
     let all = office.reloader.generations();
@@ -177,12 +181,12 @@ fn one(kept: &Generation) -> One<'_> {
 }
 
 /// The generation that a query names.
-fn number(query: &Query) -> Result<Option<u64>, Answer> {
+fn number(query: &Query) -> Result<Option<u64>, Wrong> {
     let Some(number) = query.value("generation") else {
         return Ok(None);
     };
     let is_plain = number.bytes().all(|byte| byte.is_ascii_digit());
     let number = number.parse().ok().filter(|_| is_plain);
-    let number = number.ok_or_else(|| wrong("generation takes a number"))?;
+    let number = number.ok_or_else(|| Wrong::because("generation takes a number"))?;
     Ok(Some(number))
 }

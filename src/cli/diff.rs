@@ -45,15 +45,15 @@ pub(super) fn diff(
         config::Format::Toml => "toml",
         config::Format::Json => "json",
     };
-    let mut target = format!("/diff?as=json&format={kind}");
+    let encoded = |path: &Path| {
+        let path = path.to_string_lossy();
+        utf8_percent_encode(&path, NON_ALPHANUMERIC).to_string()
+    };
+    let mut target = format!("/diff?as=json&format={kind}&name={}", encoded(file));
     if let Some(directory) = directory {
         // Named from here, meant there: on one machine that is the same.
         let directory: PathBuf = std::path::absolute(directory).unwrap_or(directory.to_owned());
-        let directory = directory.to_string_lossy().into_owned();
-        target += &format!(
-            "&directory={}",
-            utf8_percent_encode(&directory, NON_ALPHANUMERIC)
-        );
+        target += &format!("&directory={}", encoded(&directory));
     }
     match remote.ask(Method::POST, &target, text.into_bytes()) {
         Ok(answer) if answer.status == StatusCode::OK => {

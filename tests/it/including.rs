@@ -182,3 +182,49 @@ fn check_lists_what_was_read() {
         ended.stderr
     );
 }
+
+#[test]
+fn a_difference_is_told_of_all_files_together() {
+    let upstream = Upstream::recording();
+    let gateway = start(&upstream, |conf| {
+        fs::write(conf.join("a.toml"), endpoint("/a")).unwrap();
+    });
+    let order = |target: &str, body: &str| {
+        let request = Post::method("POST", target).field("Host", "127.0.0.1");
+        let answer = gateway.admin().ask(request.body(body).bytes());
+        (answer.status, answer.json())
+    };
+    let whole = fs::read_to_string(gateway.path()).unwrap();
+    let (status, told) = order("/diff?as=json", &whole);
+    assert_eq!((status, &told["different"]), (200, &false.into()), "{told}");
+    let more = format!("{whole}{}", endpoint("/b"));
+    let (_, told) = order("/diff?as=json", &more);
+    assert_eq!(told["tables"].as_array().unwrap().len(), 1, "{told}");
+    // What lies elsewhere is not read for whoever asks.
+    let secret = gateway
+        .directory
+        .path()
+        .parent()
+        .unwrap()
+        .join("secret.toml");
+    let reaching = whole.replace("conf.d/*.toml", &secret.display().to_string());
+    let (status, told) = order("/diff?as=json", &reaching);
+    assert_eq!(status, 422);
+    assert_eq!(told["problems"][0]["path"], "include[0]", "{told}");
+    let (status, told) = order("/diff?as=json&directory=/", &whole);
+    assert_eq!(
+        (status, &told["problems"][0]["path"]),
+        (422, &"include[0]".into())
+    );
+    // What a reload would do is told of the files as they lie there.
+    fs::write(
+        gateway.directory.path().join("conf.d/b.toml"),
+        endpoint("/b"),
+    )
+    .unwrap();
+    let (status, told) = order("/reload?dry-run&as=json", "");
+    assert!(
+        status == 200 && told["tables"].as_array().is_some_and(|it| it.len() <= 1),
+        "{told}"
+    );
+}

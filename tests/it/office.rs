@@ -215,7 +215,11 @@ fn the_status_remembers_the_last_reload_with_every_problem() {
     assert!(gateway.inner.reload().is_err());
     assert_eq!(
         last(),
-        json!({ "at": NOW, "result": "rejected", "restart_needed": ["log"], "problems": [] })
+        json!({
+            "at": NOW, "order": "reload", "result": "rejected", "generation": null, "of": null,
+            "restart_needed": ["log"], "problems": [], "guard": null,
+            "text": "restart needed: [log] changed"
+        })
     );
 
     gateway.write(&with_secret(&upstream));

@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::veil::Veil;
 use super::{Rejected, Reloader};
 use crate::config::diff::{Difference, Key, Shown, differences};
-use crate::config::{Format, Problems, Settings, Sources};
+use crate::config::{Format, Problem, Problems, Settings, Sources};
 use crate::state::effective::Effective;
 use crate::state::snapshot::Snapshot;
 use crate::state::tls::{FileDifference, Files};
@@ -47,33 +47,36 @@ pub struct Preview {
 impl Reloader {
     /// What a candidate's text would change, as if it stood in the place of the configuration file:
     /// relative paths in it are resolved against the directory of that file, or against another one.
-    /// Variables are those of this process. Of files that it includes, those below the directory of
-    /// that file are read, and no others: whoever asks need not be allowed to.
+    /// Variables are those of this process. Problems call the text by `name`. Of files that it
+    /// includes, those below the directory of that file are read, and no others: whoever asks need not
+    /// be allowed to.
     ///
     /// # Errors
     /// Every problem.
     pub fn compare(
         &self,
-        text: &str,
+        (name, text): (&str, &str),
         format: Format,
         directory: Option<&Path>,
     ) -> Result<Preview, Problems> {
-        let name = Path::new(match format {
-            Format::Toml => "candidate.toml",
-            Format::Json => "candidate.json",
-        });
         let own = self.path.parent().unwrap_or(Path::new(""));
-        let origin = directory.unwrap_or(own).join(name);
+        // No file has this name; only its directory matters.
+        let origin = directory.unwrap_or(own).join("candidate");
         let veil = Veil::default();
         let env = |name: &str| veil.ask(&*self.env, name);
+        let named = |problems| named(veil.problems(problems), &origin, name);
         let sources = match directory.is_none_or(|it| it == own) {
             true => Sources::candidate(text, format, &origin, &self.path, &env),
             false => Sources::alone(text, format, &origin, &env),
         };
-        sources
+        let preview = sources
             .parse(&env)
             .and_then(|settings| self.previewed(settings, &veil))
-            .map_err(|problems| veil.problems(problems))
+            .map_err(named)?;
+        Ok(Preview {
+            warnings: named(preview.warnings),
+            ..preview
+        })
     }
 
     /// What a reload would change now.
@@ -122,9 +125,22 @@ impl Reloader {
     }
 }
 
+/// The same problems, under the name by which the text is known to whoever sent it.
+fn named(problems: Problems, origin: &Path, name: &str) -> Problems {
+    let origin = origin.display().to_string();
+    let problems = problems.into_iter().map(|problem| Problem {
+        file: match *problem.file == *origin {
+            true => name.into(),
+            false => problem.file,
+        },
+        ..problem
+    });
+    problems.collect()
+}
+
 /// The same difference, its new values told without what variables hold.
 fn covered(difference: Difference, veil: &Veil) -> Difference {
-    let cover = |shown: Shown| shown.map(&|text| veil.cover(text));
+    let cover = |shown: Shown| shown.map(&|text| veil.cover_value(text));
     let keys = difference.keys.into_iter().map(|key| Key {
         after: key.after.map(cover),
         ..key
