@@ -82,6 +82,8 @@ impl Reloader {
         if previous.settings.serves_like(&target.settings) {
             return Ok(Reloaded::Unchanged(previous.generation));
         }
+        let opened = self.sockets.open(&target.settings);
+        let opened = opened.map_err(Rejected::Problems)?;
         *files = Files::look(tls::paths(&target.settings));
         let loaded = self
             .keyring
@@ -93,7 +95,7 @@ impl Reloader {
             Order::Guard(figures) => How::Guard { of, figures },
             Order::Reload | Order::Rollback => How::Rollback { of },
         };
-        Ok(self.serve(Arc::clone(&target.settings), previous, how))
+        Ok(self.serve(Arc::clone(&target.settings), opened, previous, how))
     }
 
     fn announce(&self, generation: u64, of: u64, order: Order) {
