@@ -14,6 +14,8 @@
 //! | `GET /generations` | the configurations that are kept: JSON |
 //! | `GET /limits` | quotas in use, and who asks most: JSON |
 //! | `GET`, `DELETE /limits/{caller}` | how a caller's buckets stand, here and in stores; forgives it |
+//! | `POST /explain` | what would become of a request, and why: JSON |
+//! | `GET /decisions`, `GET /decisions/{id}` | what was decided lately, and why: JSON |
 //!
 //! Must never show a secret. What tells about the inside or changes it is for operators: whoever has a
 //! token of `[admin] token_sha256`; without one whoever comes by address on loopback, and no browser's
@@ -23,6 +25,7 @@ mod answer;
 mod attempt;
 mod attempts;
 mod config;
+mod explain;
 mod guard;
 mod limits;
 mod page;
@@ -55,7 +58,7 @@ use tower_http::set_header::SetResponseHeaderLayer;
 use answer::{Answer, text};
 use attempts::Attempts;
 
-use crate::observe::{Timestamp, WallClock};
+use crate::observe::{Decisions, Timestamp, WallClock};
 use crate::state::{Readiness, Reloader, Shared};
 
 /// Which sites may load an answer into their pages.
@@ -79,6 +82,8 @@ pub struct Office {
     pub readiness: Arc<Readiness>,
     /// The process.
     pub process: Arc<Process>,
+    /// What was decided lately.
+    pub decisions: Decisions,
     /// The time of day.
     pub wall: Arc<dyn WallClock>,
 }
@@ -107,7 +112,7 @@ impl Office {
         if let Some(refusal) = self.refuse(page, &head, visitor) {
             return refusal;
         }
-        let body = match page.takes() {
+        let body = match page.takes(self) {
             0 => Bytes::new(),
             most => match timeout(PATIENCE, Limited::new(body, most).collect()).await {
                 Ok(Ok(body)) => body.to_bytes(),

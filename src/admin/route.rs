@@ -10,7 +10,7 @@ use http::{HeaderMap, Method, Request, StatusCode, request};
 use super::answer::{Answer, text};
 use super::guard::Guard;
 use super::query::Wrong;
-use super::{Office, Visitor, config, limits, page, probe, status};
+use super::{Office, Visitor, config, explain, limits, page, probe, status};
 use crate::config::LARGEST;
 
 /// What there is.
@@ -28,6 +28,9 @@ pub(super) enum Page {
     Generations,
     Limits,
     Caller,
+    Explain,
+    Decisions,
+    Decision,
 }
 
 impl Page {
@@ -44,7 +47,10 @@ impl Page {
             "/rollback" => Self::Rollback,
             "/generations" => Self::Generations,
             "/limits" => Self::Limits,
+            "/explain" => Self::Explain,
+            "/decisions" => Self::Decisions,
             _ if caller(path).is_some() => Self::Caller,
+            _ if decision(path).is_some() => Self::Decision,
             _ => return None,
         })
     }
@@ -59,15 +65,18 @@ impl Page {
             | Self::Config
             | Self::Status
             | Self::Generations
-            | Self::Limits => "GET, HEAD",
+            | Self::Limits
+            | Self::Decisions
+            | Self::Decision => "GET, HEAD",
             Self::Caller => "GET, HEAD, DELETE",
-            Self::Reload | Self::Diff | Self::Rollback => "POST",
+            Self::Reload | Self::Diff | Self::Rollback | Self::Explain => "POST",
         }
     }
 
     /// How many bytes of a body it takes at most; of others none is read.
-    pub(super) const fn takes(self) -> usize {
+    pub(super) fn takes(self, office: &Office) -> usize {
         match self {
+            Self::Explain => explain::takes(office),
             Self::Diff => LARGEST,
             Self::Front
             | Self::Live
@@ -79,6 +88,8 @@ impl Page {
             | Self::Caller
             | Self::Rollback
             | Self::Generations
+            | Self::Decisions
+            | Self::Decision
             | Self::Reload => 0,
         }
     }
@@ -96,7 +107,10 @@ impl Page {
             | Self::Rollback
             | Self::Generations
             | Self::Limits
-            | Self::Caller => Whom::Operators,
+            | Self::Caller
+            | Self::Explain
+            | Self::Decisions
+            | Self::Decision => Whom::Operators,
         }
     }
 }
@@ -119,6 +133,12 @@ fn either(answer: Result<Answer, Wrong>) -> Answer {
 fn caller(path: &str) -> Option<&str> {
     let name = path.strip_prefix("/limits/")?;
     (!name.is_empty()).then_some(name)
+}
+
+/// The id that a path names, percent-encoded.
+fn decision(path: &str) -> Option<&str> {
+    let id = path.strip_prefix("/decisions/")?;
+    (!id.is_empty()).then_some(id)
 }
 
 impl Office {
@@ -176,6 +196,9 @@ impl Office {
                 limits::forgive(self, caller(path).unwrap_or_default()).await
             }
             Page::Caller => limits::one(self, caller(path).unwrap_or_default()).await,
+            Page::Explain => either(explain::ask(self, query, request.body()).await),
+            Page::Decisions => either(explain::newest(self, query)),
+            Page::Decision => explain::one(self, decision(path).unwrap_or_default()),
         }
     }
 }

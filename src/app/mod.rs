@@ -6,6 +6,7 @@
 //! whole gateway as a value: `main`, the demo and the tests start the same one.
 
 mod control;
+mod explain;
 mod listeners;
 mod load;
 mod sockets;
@@ -25,7 +26,7 @@ use crate::limit::Limiter;
 use crate::limit::shared::Thread;
 use crate::listen::{Drain, Stage};
 use crate::observe::otlp::Export;
-use crate::observe::{AccessLog, Destination, Metrics, log};
+use crate::observe::{AccessLog, Decisions, Destination, Metrics, log};
 use crate::proxy::Budget;
 use crate::state::reload::{Reloaded, Reloader};
 use crate::state::sockets::Sockets;
@@ -34,6 +35,7 @@ use crate::state::{Readiness, Rejected, Shared};
 use listeners::Listeners;
 pub use sockets::Inherited;
 
+pub use explain::{Unexplained, explained};
 pub use load::{Loaded, Options, examine, load, read};
 
 /// How long the last telemetry may take on its way out.
@@ -164,6 +166,7 @@ impl Gateway {
             Arc::clone(&shared),
             Arc::clone(&options.wall),
         ));
+        let decisions = Decisions::new(workers);
         let readiness = Arc::new(Readiness::default());
         let drain = Drain::default();
         let mut gateway = Self {
@@ -185,6 +188,7 @@ impl Gateway {
                 budget: Arc::clone(&budget),
                 pen: gateway.access.pen(),
                 tracer: gateway.export.tracer(),
+                ring: decisions.ring(index),
                 wall: Arc::clone(&options.wall),
                 readiness: Arc::clone(&readiness),
                 orders,
@@ -201,6 +205,7 @@ impl Gateway {
             admin,
             draining: gateway.drain.subscribe(),
             wall: options.wall,
+            decisions,
         };
         gateway.control = Some(spawn("control".into(), move || control.run())?);
         readiness.set_ready(true);

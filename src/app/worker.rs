@@ -19,7 +19,7 @@ use super::listeners::{Manner, Order, Orders};
 use crate::http1::{Answer, RequestHead};
 use crate::listen::{self, Acceptor, Draining, Handler, Limits, Reins, Stage};
 use crate::observe::otlp::Tracer;
-use crate::observe::{Pen, WallClock};
+use crate::observe::{Pen, Ring, WallClock};
 use crate::proxy::worker::Parts;
 use crate::proxy::{self, Budget, Worker, ingress};
 use crate::state::connection::Connection;
@@ -38,6 +38,7 @@ pub(super) struct Belongings {
     pub(super) budget: Arc<Budget>,
     pub(super) pen: Pen,
     pub(super) tracer: Option<Tracer>,
+    pub(super) ring: Ring,
     pub(super) wall: Arc<dyn WallClock>,
     pub(super) readiness: Arc<Readiness>,
     /// What it is told of listeners.
@@ -62,6 +63,7 @@ impl Belongings {
             budget: self.budget,
             pen: self.pen,
             tracer: self.tracer,
+            ring: self.ring,
             wall: self.wall,
             readiness: self.readiness,
         }));

@@ -7,6 +7,7 @@
 mod check;
 mod demo;
 mod diff;
+mod explain;
 mod key;
 mod manual;
 mod print;
@@ -109,6 +110,8 @@ enum Command {
         #[command(flatten)]
         remote: Remote,
     },
+    /// Say what would become of a request, and why; or what was decided on one.
+    Explain(Box<explain::Explain>),
     /// Print the JSON Schema of the configuration file, for editors.
     Schema,
     /// Make API keys, or the digests by which the configuration knows them.
@@ -154,6 +157,7 @@ pub fn main() -> ExitCode {
             remote,
         } => reload::reload(dry_run, format, &remote),
         Command::Rollback { to, format, remote } => rollback::roll_back(to, format, &remote),
+        Command::Explain(explain) => explain::explain(&explain),
         Command::Schema => print(&config::schema()),
         Command::Key { command } => key::key(command),
         Command::Demo { once } => demo::demo(once),

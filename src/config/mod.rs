@@ -18,6 +18,7 @@ mod expand;
 mod file;
 mod include;
 mod json;
+mod lines;
 mod merge;
 mod network;
 mod per;
@@ -37,7 +38,9 @@ mod web;
 mod word;
 
 use std::path::Path;
+use std::sync::Arc;
 
+pub use lines::KeyLines;
 pub use per::{Dimension, Per};
 pub use problem::{Excerpt, Problem, Problems, Severity};
 pub use read::name_flaw;
@@ -135,5 +138,9 @@ fn settings(
     let main = sources.files().next();
     // Relative paths start at the directory of the file that includes the others, wherever they stand.
     let directory = main.and_then(Path::parent).unwrap_or(Path::new(""));
-    check::check(file, directory, report)
+    let settings = check::check(file, directory, report)?;
+    Some(Settings {
+        lines: Arc::new(KeyLines::of(&document, report)),
+        ..settings
+    })
 }

@@ -218,6 +218,12 @@ impl<'t> Report<'t> {
         self.files.get(files.checked_sub(1)?)
     }
 
+    /// The name of the file that an offset is in, and its line there, from 1.
+    pub(crate) fn place(&self, offset: usize) -> (&str, usize) {
+        let (line, _) = self.position(offset);
+        (self.file(offset).map_or("", |file| &file.name), line)
+    }
+
     /// Line and column in its file, both from 1, of an offset.
     pub(crate) fn position(&self, offset: usize) -> (usize, usize) {
         let lines_before = self.file(offset).map_or(0, |file| file.lines);

@@ -7,6 +7,7 @@
 
 pub mod access;
 pub mod clock;
+pub mod decisions;
 mod histogram;
 mod json;
 pub mod line;
@@ -16,7 +17,10 @@ pub mod otlp;
 pub mod trace;
 
 pub use access::{AccessLog, Destination, Pen};
-pub use clock::{ManualWallClock, Rfc3339, SystemWallClock, Timestamp, WallClock, rfc3339};
+pub use clock::{
+    ManualWallClock, Rfc3339, SystemWallClock, Timestamp, WallClock, http_date, rfc3339,
+};
+pub use decisions::{Decision, Decisions, Ring};
 pub use histogram::{Histogram, Seen};
 pub use line::Line;
 pub use metrics::{

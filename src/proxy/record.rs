@@ -410,6 +410,7 @@ impl Drop for Record {
                 },
             );
         }
+        self.worker.ring.keep(&line);
     }
 }
 

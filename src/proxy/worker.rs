@@ -16,7 +16,7 @@ use super::token::{Believed, KNOWN};
 use crate::credential::token::Cache;
 use crate::limit::SAMPLED;
 use crate::observe::otlp::Tracer;
-use crate::observe::{EndpointMeters, Pen, Rfc3339, Timestamp, WallClock};
+use crate::observe::{EndpointMeters, Pen, Rfc3339, Ring, Timestamp, WallClock};
 use crate::state::live::View;
 use crate::state::{Live, Readiness, Shared, Snapshot};
 use crate::upstream::Pools;
@@ -34,6 +34,7 @@ pub struct Worker {
     pub nowhere: EndpointMeters,
     pub(super) pen: Pen,
     pub(super) tracer: Option<Tracer>,
+    pub(super) ring: Ring,
     pub(super) readiness: Arc<Readiness>,
     /// The last error that was spelled.
     pub(super) repeated: Repeated,
@@ -60,6 +61,8 @@ pub struct Parts {
     pub pen: Pen,
     /// The worker's own way to record requests, where they are exported.
     pub tracer: Option<Tracer>,
+    /// Where it remembers what it decided.
+    pub ring: Ring,
     /// The time of day.
     pub wall: Arc<dyn WallClock>,
     /// Whether new calls are welcome.
@@ -77,6 +80,7 @@ impl Worker {
             budget: parts.budget,
             pen: parts.pen,
             tracer: parts.tracer,
+            ring: parts.ring,
             wall: parts.wall,
             readiness: parts.readiness,
             repeated: Repeated::default(),

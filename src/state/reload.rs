@@ -351,6 +351,8 @@ impl Reloader {
         how: How,
     ) -> Reloaded {
         if previous.settings.serves_like(&settings) {
+            // A comment moves lines.
+            previous.lines.store(Arc::clone(&settings.lines));
             return Reloaded::Unchanged(previous.generation);
         }
         for warning in &settings.warnings {

@@ -45,7 +45,15 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ),
     (
         "admin",
-        &["config", "credential", "limit", "state", "observe", "proxy"],
+        &[
+            "protocol",
+            "config",
+            "credential",
+            "limit",
+            "state",
+            "observe",
+            "proxy",
+        ],
     ),
     ("demo", &["protocol", "config", "app"]),
     (
