@@ -73,7 +73,7 @@ fn what_it_answers() {
             assert_eq!(answer.head.all("allow"), ["GET, HEAD"]);
         }
     }
-    for path in ["/", "/x", "/livez/", "/metrics/x", "/a2a"] {
+    for path in ["/index.html", "/x", "/livez/", "/metrics/x", "/a2a"] {
         assert_eq!(gateway.admin_get(path).status, 404, "{path}");
     }
     let answer = gateway.admin_get("/reload");

@@ -292,14 +292,17 @@
       const recent = lately(history, 10), from = KINDS.some((kind) => recent.kinds[kind]) ? recent : minute;
       const p50 = quantile(from.buckets, 0.5), p99 = quantile(from.buckets, 0.99), k = minute.kinds;
       return { endpoint, history, minute, near, names, full, p50, p99, at,
-        trouble: k.failed * 1000 + k.limited * 10 + k.refused + (full.part >= 0.75 ? full.part * 500 : 0) };
+        trouble: [k.failed, full.part >= 0.75 ? full.part : 0, k.limited, k.refused] };
     });
-    const keys = { trouble: (it) => it.trouble, rate: (it) => it.near.rate || 0, slow: (it) => it.p99 || 0, full: (it) => it.full.part || 0 };
+    // However many calls are over a limit somewhere: what failed comes first.
+    const worse = (one, other) => one.trouble.reduce((found, count, at) => found || other.trouble[at] - count, 0);
+    const keys = { rate: (it) => it.near.rate || 0, slow: (it) => it.p99 || 0, full: (it) => it.full.part || 0 };
     const isBusy = table.matches(":hover") || table.contains(document.activeElement);
     const key = `${by} ${s.configuration.generation} ${s.endpoints.length}`;
     if (key !== orderedBy || (!isBusy && Date.now() - orderedAt > 5000)) {
       const sorted = [...views];
       if (by === "name") sorted.sort((one, other) => one.endpoint.name.localeCompare(other.endpoint.name));
+      else if (by === "trouble") sorted.sort((one, other) => worse(one, other) || one.at - other.at);
       else if (keys[by]) sorted.sort((one, other) => keys[by](other) - keys[by](one) || one.at - other.at);
       order = sorted.map((it) => it.endpoint.name); orderedAt = Date.now(); orderedBy = key;
     }
@@ -550,6 +553,8 @@
     try {
       const answer = await fetched("/status");
       if (answer.status === 401) askForToken(token ? "The gateway does not know this token." : null);
+      else if (answer.status === 429 && status)   // The token let in before: somebody else's were wrong.
+        failure = `Too many wrong tokens came from this address: shown again in ${answer.headers.get("Retry-After") || 60} s`;
       else if (answer.status === 429) askForToken(`Too many wrong tokens came from here. Try again in ${answer.headers.get("Retry-After") || 60} s.`);
       else if (!answer.ok) failure = "Not shown: " + ((await answer.text()).trim().slice(0, 300) || `it answers ${answer.status}`);
       else { take(await answer.json()); show($("ask"), false); show($("inside"), true); }
