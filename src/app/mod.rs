@@ -8,6 +8,7 @@
 mod control;
 mod load;
 mod sockets;
+mod telemetry;
 mod worker;
 
 use std::fmt;
@@ -22,6 +23,7 @@ use crate::config::{self, Problems, Settings};
 use crate::limit::Limiter;
 use crate::limit::shared::Thread;
 use crate::listen::{Drain, Stage};
+use crate::observe::otlp::Export;
 use crate::observe::{AccessLog, Destination, Metrics, log};
 use crate::proxy::Budget;
 use crate::state::reload::{Reloaded, Reloader};
@@ -30,6 +32,9 @@ use crate::state::{Readiness, Rejected, Shared};
 pub use sockets::Inherited;
 
 pub use load::{Loaded, Options, load};
+
+/// How long the last telemetry may take on its way out.
+const LAST_EXPORT: std::time::Duration = std::time::Duration::from_secs(2);
 
 /// Why a gateway did not start.
 #[derive(Debug, thiserror::Error)]
@@ -59,6 +64,9 @@ pub enum StartError {
     /// The access log cannot be opened.
     #[error("cannot open the access log: {0}")]
     AccessLog(io::Error),
+    /// What the `OTEL_*` variables ask for cannot be started.
+    #[error("cannot export telemetry: {0}")]
+    Telemetry(io::Error),
     /// A thread or its runtime cannot be started.
     #[error("cannot start: {0}")]
     Thread(io::Error),
@@ -91,6 +99,7 @@ pub struct Gateway {
     listeners: Vec<(Box<str>, SocketAddr)>,
     admin: SocketAddr,
     access: AccessLog,
+    export: Export,
 }
 
 impl Gateway {
@@ -133,6 +142,7 @@ impl Gateway {
         let admin_address = admin.local_addr().map_err(StartError::Thread)?;
         tell_what_starts(&settings, &bound.addresses, admin_address, workers);
 
+        let export = telemetry::export(&options, &shared).map_err(StartError::Telemetry)?;
         let process = Process {
             version: env!("CARGO_PKG_VERSION"),
             started: options.wall.now(),
@@ -160,6 +170,7 @@ impl Gateway {
             listeners: bound.addresses,
             admin: admin_address,
             access,
+            export,
             drain,
         };
         for (index, acceptors) in bound.by_worker.into_iter().enumerate() {
@@ -168,6 +179,7 @@ impl Gateway {
                 live: reloader.live().clone(),
                 budget: Arc::clone(&budget),
                 pen: gateway.access.pen(),
+                tracer: gateway.export.tracer(),
                 wall: Arc::clone(&options.wall),
                 readiness: Arc::clone(&readiness),
                 acceptors,
@@ -210,6 +222,11 @@ impl Gateway {
     /// Why not; the old configuration serves on.
     pub fn reload(&self) -> Result<Reloaded, Rejected> {
         self.reloader.reload()
+    }
+
+    /// Exports the telemetry of requests that have ended, within 2 s.
+    pub fn flush_telemetry(&self) {
+        self.export.flush(LAST_EXPORT);
     }
 
     /// Writes out every access-log line of requests that have ended.
@@ -259,6 +276,7 @@ impl Gateway {
                 tracing::error!("a thread panicked");
             }
         }
+        self.export.flush(LAST_EXPORT);
     }
 }
 

@@ -13,6 +13,7 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use crate::http1::{Answer, RequestHead};
 use crate::listen::{self, Acceptor, Bound, Desk, Doorman, Draining, Handler, Limits, Open, Stage};
+use crate::observe::otlp::Tracer;
 use crate::observe::{Pen, WallClock};
 use crate::proxy::worker::Parts;
 use crate::proxy::{self, Budget, Worker, ingress};
@@ -29,6 +30,7 @@ pub(super) struct Belongings {
     pub(super) live: Live,
     pub(super) budget: Arc<Budget>,
     pub(super) pen: Pen,
+    pub(super) tracer: Option<Tracer>,
     pub(super) wall: Arc<dyn WallClock>,
     pub(super) readiness: Arc<Readiness>,
     pub(super) acceptors: Vec<Listening>,
@@ -60,6 +62,7 @@ impl Belongings {
             live: self.live.clone(),
             budget: self.budget,
             pen: self.pen,
+            tracer: self.tracer,
             wall: self.wall,
             readiness: self.readiness,
         }));

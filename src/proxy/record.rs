@@ -8,7 +8,6 @@
 use std::borrow::Cow;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -18,9 +17,11 @@ use uuid::Uuid;
 
 use super::client::Told;
 use super::request_id::RequestId;
+use super::trace::Trace;
 use super::worker::Worker;
 use crate::http1::{Known, RequestHead};
 use crate::limit::{Announced, Caller, Seats, Shortage};
+use crate::observe::otlp::Recorded;
 use crate::observe::{LOCAL, Line, Presence, Timestamp};
 use crate::protocol::{Activation, Envelope, Outcome, Step, Steps};
 use crate::state::Endpoint;
@@ -47,13 +48,16 @@ pub(super) struct Record {
     told: Option<Rc<Told>>,
     /// The id sent upstream and back.
     pub(super) request_id: RequestId,
+    /// Its place in a trace.
+    pub(super) trace: Trace,
     endpoint: Option<Arc<Endpoint>>,
     pin: usize,
     caller: Option<Caller>,
     rpc: Remembered,
     fills_version: bool,
     fills_extensions: bool,
-    forwarded: bool,
+    /// When it went to the upstream.
+    forwarded: Option<Instant>,
     reported: Steps,
     stripped_query: bool,
     why: Option<Cow<'static, str>>,
@@ -117,13 +121,14 @@ impl Record {
             user_agent: head.fields.keep_first(Known::UserAgent),
             told: None,
             request_id: RequestId::of(&head.fields, || worker.identifier(ts)),
+            trace: Trace::of(worker, &head.fields),
             endpoint: None,
             pin: 0,
             caller: None,
             rpc: Remembered::default(),
             fills_version: false,
             fills_extensions: false,
-            forwarded: false,
+            forwarded: None,
             reported: Steps::NONE,
             stripped_query: false,
             why: None,
@@ -250,8 +255,9 @@ impl Record {
 
     /// The request goes to the upstream now.
     pub(super) fn forwarding(&mut self) -> Instant {
-        self.forwarded = true;
-        Instant::now()
+        let now = Instant::now();
+        self.forwarded = Some(now);
+        now
     }
 
     /// The upstream's response head came after so long.
@@ -318,11 +324,15 @@ impl Drop for Record {
         self.connection.end(now);
         let took = now.duration_since(self.started);
         let endpoint = self.endpoint.as_deref();
+        endpoint.inspect(|endpoint| endpoint.note(self.outcome));
         let meters = endpoint.map_or(&self.worker.nowhere, |endpoint| &endpoint.meters);
         meters.ended(self.outcome, took);
-        if let Some(endpoint) = endpoint.filter(|_| self.outcome.is_failure()) {
-            endpoint.failed.fetch_add(1, Ordering::Relaxed);
+        let recorded = self.trace.recorded();
+        if let Some((call, ..)) = &recorded {
+            meters.exemplify(took, call.trace, self.ts);
         }
+        let shown = self.trace.shown();
+        let ids = shown.map(|shown| (shown.spell_trace(), shown.spell_span()));
 
         let error_id = self
             .answer
@@ -339,6 +349,10 @@ impl Drop for Record {
         let [rpc_method, rpc_id, skill] = self.rpc.parts();
         let mut line = Line::new(self.ts, self.outcome);
         line.request_id = Some(self.request_id.as_bytes());
+        if let Some((trace, span)) = &ids {
+            line.trace_id = std::str::from_utf8(trace).ok();
+            line.span_id = std::str::from_utf8(span).ok();
+        }
         let told = self.told.as_ref().map(|told| &told.forwarded_for);
         let client = told.unwrap_or(&self.connection.forwarded_for);
         line.client_ip = client.to_str().ok();
@@ -372,7 +386,7 @@ impl Drop for Record {
         line.stripped_query = self.stripped_query;
         line.why = self.why.as_deref();
         line.upstream = endpoint
-            .filter(|_| self.forwarded)
+            .filter(|_| self.forwarded.is_some())
             .map(|endpoint| &*endpoint.pin(self.pin).upstream.name);
         line.bytes_in = self.bytes_in;
         line.bytes_out = self.bytes_out;
@@ -381,6 +395,18 @@ impl Drop for Record {
         line.user_agent = self.user_agent.as_deref();
         line.generation = self.generation;
         self.worker.pen.write(&line);
+        if let (Some((call, parent, exchange)), Some(tracer)) = (recorded, &self.worker.tracer) {
+            let after = |since: Instant| (exchange, since.duration_since(self.started));
+            let exchange = self.forwarded.map(after);
+            tracer.record(
+                &line,
+                &Recorded {
+                    call,
+                    parent,
+                    exchange,
+                },
+            );
+        }
     }
 }
 

@@ -298,7 +298,7 @@ fn reloads_rollbacks_dry_runs_the_watch_and_the_guard_are_one_after_the_other() 
     let (upstream, nobody) = (Upstream::recording(), Nobody::new());
     // Every second one makes calls fail; the guard acts as soon as it has seen one.
     let file = |round: usize| {
-        let down = if round % 2 == 0 {
+        let down = if round.is_multiple_of(2) {
             upstream.address
         } else {
             nobody.address
