@@ -8,7 +8,6 @@
 use std::borrow::Cow;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -325,6 +324,7 @@ impl Drop for Record {
         self.connection.end(now);
         let took = now.duration_since(self.started);
         let endpoint = self.endpoint.as_deref();
+        endpoint.inspect(|endpoint| endpoint.note(self.outcome));
         let meters = endpoint.map_or(&self.worker.nowhere, |endpoint| &endpoint.meters);
         meters.ended(self.outcome, took);
         let recorded = self.trace.recorded();
@@ -333,9 +333,6 @@ impl Drop for Record {
         }
         let shown = self.trace.shown();
         let ids = shown.map(|shown| (shown.spell_trace(), shown.spell_span()));
-        if let Some(endpoint) = endpoint.filter(|_| self.outcome.is_failure()) {
-            endpoint.failed.fetch_add(1, Ordering::Relaxed);
-        }
 
         let error_id = self
             .answer

@@ -10,7 +10,6 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::time::{Instant, MissedTickBehavior, interval};
@@ -113,7 +112,7 @@ fn tally(snapshot: &Snapshot) -> Tally {
             .outcomes()
             .map(|(_, count)| count)
             .sum::<u64>();
-        tally.failed += endpoint.failed.load(Ordering::Relaxed);
+        tally.failed += endpoint.failed();
     }
     tally
 }

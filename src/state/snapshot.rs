@@ -5,7 +5,7 @@
 //! connections. Compiling cannot fail and opens no socket.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 use http::header::HeaderValue;
@@ -21,7 +21,7 @@ use crate::credential;
 use crate::limit::shared::{Group, Store, Thread};
 use crate::limit::{self, Announcement, Clock, Limiter, Quota, Rule, Source};
 use crate::observe::{EndpointMeters, Metrics, QuotaMeters};
-use crate::protocol::{Contract, HttpStatus, Steps};
+use crate::protocol::{Contract, HttpStatus, Outcome, Steps};
 use crate::upstream::{Meters, Parts, Secure, Timeouts, Upstream};
 
 /// What outlives every snapshot and is shared by all threads.
@@ -97,8 +97,7 @@ pub struct Endpoint {
     pub methods: Option<Box<[Box<str>]>>,
     /// Its counters.
     pub meters: EndpointMeters,
-    /// How many requests that began under this configuration the gateway failed.
-    pub failed: AtomicU64,
+    failed: AtomicU64,
 }
 
 /// A contract and where its calls go.
@@ -118,6 +117,19 @@ impl Endpoint {
             None => &self.first,
             Some(index) => self.others.get(index).unwrap_or(&self.first),
         }
+    }
+
+    /// Notes how a request that began under this configuration ended.
+    pub fn note(&self, outcome: Outcome) {
+        if outcome.is_failure() {
+            self.failed.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// How many such requests the gateway failed.
+    #[must_use]
+    pub fn failed(&self) -> u64 {
+        self.failed.load(Ordering::Relaxed)
     }
 
     /// Whether it serves several contracts, so that nothing may be inferred.

@@ -14,7 +14,7 @@ use crate::support::gateway::{NOW, PRELUDE, dealer, dealer_with, two_workers};
 use crate::support::process::{Process, run};
 use crate::support::tls::{Place, Speaker, secured};
 use crate::support::wait::stays;
-use crate::support::{Upstream, wait_until};
+use crate::support::{Nobody, Upstream, wait_until};
 
 /// The usual dealer at a path.
 fn at(upstream: &Upstream, path: &str) -> String {
@@ -293,32 +293,42 @@ fn the_series_of_what_serves_is_the_only_one() {
 }
 
 #[test]
-fn reloads_rollbacks_and_dry_runs_at_once_are_one_after_the_other() {
+fn reloads_rollbacks_dry_runs_the_watch_and_the_guard_are_one_after_the_other() {
     const EACH: usize = 50;
-    let upstream = Upstream::recording();
-    let gateway = Gateway::start_whole(&two_workers(&format!(
-        "{}[endpoint.a]\npath = \"/0\"\nupstream = \"lakeside\"\n",
-        dealer(&upstream)
-    )));
+    let (upstream, nobody) = (Upstream::recording(), Nobody::new());
+    // Every second one makes calls fail; the guard acts as soon as it has seen one.
+    let file = |round: usize| {
+        let down = if round.is_multiple_of(2) {
+            upstream.address
+        } else {
+            nobody.address
+        };
+        two_workers(&format!(
+            "[reload.rollback_on_errors]\nwindow = \"1h\"\nratio = \"1%\"\nmin_requests = 1\n\
+             {}[endpoint.a]\npath = \"/{round}\"\nupstream = \"lakeside\"\n\
+             [endpoint.down]\npath = \"/down\"\nupstream = \"down\"\n\
+             [upstream.down]\nurl = \"http://{down}\"\n",
+            dealer(&upstream)
+        ))
+    };
+    let gateway = Gateway::start_whole(&file(0));
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
         let gateway = &gateway;
-        let (done, upstream) = (&done, &upstream);
+        let (done, file) = (&done, &file);
         let served = scope.spawn(move || {
             let mut client = gateway.client();
             let mut count = 0;
             while !done.load(Ordering::SeqCst) {
+                let down = client.ask(Post::to("/down").body(call("1")).bytes());
+                if down.closes() {
+                    client = gateway.client();
+                }
                 assert_eq!(client.ask(post(call("1"))).status, 200);
                 count += 1;
             }
             count
         });
-        let file = |round: usize| {
-            two_workers(&format!(
-                "{}[endpoint.a]\npath = \"/{round}\"\nupstream = \"lakeside\"\n",
-                dealer(upstream)
-            ))
-        };
         let workers = [
             scope.spawn(move || {
                 for round in 0..EACH {
@@ -362,6 +372,18 @@ fn reloads_rollbacks_and_dry_runs_at_once_are_one_after_the_other() {
     assert_eq!(number(&told["kept"][0]), number(&told["generation"]));
     let applied = number(&told["generation"]) - 1;
     assert!(applied >= EACH as u64 / 2, "{applied}");
+    // The guard still does what it is for.
+    let guarded = rollbacks(&gateway, "guard");
+    let down = || gateway.ask(Post::to("/down").body(call("1")).bytes());
+    gateway.write_whole(&file(2 * EACH));
+    gateway.inner.reload().unwrap();
+    gateway.write_whole(&file(2 * EACH + 1));
+    gateway.inner.reload().unwrap();
+    wait_until("it goes back", || {
+        down();
+        rollbacks(&gateway, "guard") > guarded
+    });
+    assert!(serves(&gateway, &format!("/{}", 2 * EACH)));
     // Whatever the order was: the file asked for last serves.
     gateway.write_whole(&two_workers(&at(&upstream, "/last")));
     assert!(gateway.inner.reload().is_ok());
