@@ -13,6 +13,8 @@ mod json;
 pub mod line;
 pub mod log;
 pub mod metrics;
+pub mod otlp;
+pub mod trace;
 
 pub use access::{AccessLog, Destination, Pen};
 pub use clock::{

@@ -133,6 +133,7 @@ where
                 query,
                 told,
                 credentials,
+                trace: record.trace,
                 activation: None,
             };
             let upstream = &endpoint.first.upstream;
@@ -258,6 +259,7 @@ impl<'s, O: Onward> Call<'s, '_, O> {
             query: self.query,
             told: self.told,
             credentials,
+            trace: record.trace,
             activation: Some(activation),
         };
         let sent = send(
