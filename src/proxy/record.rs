@@ -5,6 +5,8 @@
 //! Until something else is said its outcome is `client_gone`: a request whose future is dropped
 //! was abandoned by its client. Must never hold a body or a credential.
 
+mod remembered;
+
 use std::borrow::Cow;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -27,9 +29,7 @@ use crate::protocol::{Activation, Envelope, Outcome, Step, Steps};
 use crate::state::Endpoint;
 use crate::state::connection::Connection;
 use crate::upstream::Place;
-
-/// How much of a caller's text is remembered, in bytes.
-const REMEMBERED: usize = 64;
+use remembered::Remembered;
 
 /// One request, from its head to its end.
 #[derive(Debug)]
@@ -90,14 +90,6 @@ pub(super) struct Made {
     pub(super) retry_after_ms: Option<u64>,
     /// Which of the endpoint's quotas refused, and at what cost.
     pub(super) shortage: Option<Shortage>,
-}
-
-/// The start of method, id and skill, in one piece of memory.
-#[derive(Debug, Default)]
-struct Remembered {
-    text: Vec<u8>,
-    method: usize,
-    id: usize,
 }
 
 impl Record {
@@ -291,30 +283,6 @@ impl Record {
     /// How the request ended, or will have ended if its answer gets through.
     pub(super) fn ends(&mut self, outcome: Outcome) {
         self.outcome = outcome;
-    }
-}
-
-impl Remembered {
-    fn of(method: &[u8], id: &[u8], skill: &[u8]) -> Self {
-        let mut text = Vec::with_capacity(3 * REMEMBERED);
-        let mut put = |part: &[u8]| {
-            text.extend_from_slice(part.get(..REMEMBERED).unwrap_or(part));
-            text.len()
-        };
-        let method = put(method);
-        let id = put(id);
-        put(skill);
-        Self { text, method, id }
-    }
-
-    /// Method, id and skill; what was empty is `None`.
-    fn parts(&self) -> [Option<&[u8]>; 3] {
-        let part = |from, to| self.text.get(from..to).filter(|part| !part.is_empty());
-        [
-            part(0, self.method),
-            part(self.method, self.id),
-            part(self.id, self.text.len()),
-        ]
     }
 }
 

@@ -131,6 +131,7 @@ impl Rehearsal {
             tracer: None,
             pen: Pen::nowhere(),
             ring: decisions.ring(0),
+            tracer: None,
             wall: Arc::clone(ground.wall),
             readiness: Arc::clone(ground.readiness),
         });
