@@ -84,7 +84,8 @@
           line += `${last === null ? "M" : "L"}${here} ${y(value)}`;
           last = here;
         });
-        set(lines[which], "d", line);
+        // Nothing at all is what the base line says.
+        set(lines[which], "d", values.some((it) => it > 0) ? line : "");
         if (which === 0) set(area, "d", last === null ? under : under + `V${height}Z`);
       });
     } };
