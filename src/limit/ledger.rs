@@ -163,6 +163,9 @@ impl<C: Clock> Limiter<C> {
             }
         }
         let mut found: Vec<Option<(usize, Standing)>> = vec![None; callers.len()];
+        if callers.is_empty() {
+            return found;
+        }
         self.store.look(now, |_, of, seen| {
             let (Some(theirs), Some(at)) = (owners.get(&of.owner), places.get(&of.quota)) else {
                 return;

@@ -82,6 +82,7 @@ class Browser:
 
     def look(self, width, height, scheme):
         self.devtools("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+        self.devtools("Emulation.setScrollbarsHidden", hidden=True)
         self.devtools("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
 
     def picture(self, path):

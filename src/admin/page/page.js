@@ -84,7 +84,8 @@
           line += `${last === null ? "M" : "L"}${here} ${y(value)}`;
           last = here;
         });
-        set(lines[which], "d", line);
+        // Nothing at all is what the base line says.
+        set(lines[which], "d", values.some((it) => it > 0) ? line : "");
         if (which === 0) set(area, "d", last === null ? under : under + `V${height}Z`);
       });
     } };
@@ -503,7 +504,8 @@
     say($("hash"), s.configuration.hash.replace("sha256:", "").slice(0, 12)); set($("hash"), "title", s.configuration.hash);
     say($("up"), span(new Date(s.now) - new Date(s.started))); say($("version"), s.version);
     show($("trouble-section"), found.length > 0);
-    keep($("trouble"), found.slice(0, 12), (it) => it.text, () => { const how = level(); how.element = make("li"); how.element.append(make("span", { class: "mark", "aria-hidden": "true" }), make("span", { class: "said" })); return how; },
+    const most = found.length > 12 ? [...found.slice(0, 11), { how: found[11].how, text: `And ${found.length - 11} more.` }] : found;
+    keep($("trouble"), most, (it) => it.text, () => { const how = level(); how.element = make("li"); how.element.append(make("span", { class: "mark", "aria-hidden": "true" }), make("span", { class: "said" })); return how; },
       (row, it) => { set(row.element, "data-level", it.how); say(row.element.lastElementChild, it.text); });
     showTiles(s); showEndpoints(s); showRefusals(s); showCallers(s); showUpstreams(s); showListeners(s); showConfiguration(s); showFindings(s);
     show($("lookup"), Boolean(s.decisions));

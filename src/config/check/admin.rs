@@ -32,7 +32,7 @@ fn tokens(file: &file::Admin, report: &Report<'_>) -> Vec<KeySha256> {
             let what = "is listed twice";
             report.add(Finding::error(at.span.clone(), at.path.clone(), what));
         } else {
-            tokens.push(at.value.clone());
+            tokens.push(at.value);
         }
     }
     tokens
