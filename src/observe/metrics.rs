@@ -29,6 +29,7 @@ mod issuers;
 mod labels;
 mod meters;
 mod names;
+mod panics;
 mod store;
 
 pub use configuration::{Cause, Configuration};
@@ -43,6 +44,7 @@ use labels::{
 use meters::FILLED;
 pub use meters::{EndpointMeters, ListenerMeters, Presence, QuotaMeters, UpstreamMeters};
 pub use names::NAMES;
+pub use panics::Caught;
 use store::Stores;
 pub use store::{StoreMeters, StoredQuotaMeters};
 
@@ -73,6 +75,7 @@ pub struct Metrics {
     certificate_expiry: Family<Certified, Gauge>,
     issuers: issuers::Families,
     upstream_connections: Family<Pooled, Gauge>,
+    panics: Family<panics::By, Counter>,
     /// Which configuration serves, and how it came.
     pub configuration: Configuration,
     /// Requests being served. See [`Presence`].
@@ -109,12 +112,16 @@ impl Metrics {
             certificate_expiry: Family::default(),
             issuers: issuers::Families::default(),
             upstream_connections: Family::default(),
+            panics: Family::default(),
             configuration: Configuration::default(),
             requests_in_flight: Gauge::default(),
             in_flight_bytes: Gauge::default(),
             access_log_dropped: Counter::default(),
         };
         metrics.register(version);
+        for by in Caught::ALL {
+            let _ = metrics.panics(by);
+        }
         metrics
     }
 
@@ -214,6 +221,7 @@ impl Metrics {
             "forecourt_upstream_connections",
             self.upstream_connections.clone(),
         );
+        add(registry, "forecourt_panics_total", self.panics.clone());
         self.configuration.register(registry);
         add(
             registry,
@@ -281,6 +289,12 @@ impl Metrics {
         made(&self.worker_connections, Worker { worker })
     }
 
+    /// The counter of panics that were caught by this.
+    #[must_use]
+    pub fn panics(&self, by: Caught) -> Counter {
+        panics::counted(&self.panics, by)
+    }
+
     /// The handles of a listener.
     #[must_use]
     pub fn listener(&self, name: &str) -> ListenerMeters {
@@ -291,6 +305,7 @@ impl Metrics {
             untrusted: made(&self.proxy_refused, unproxied(name, "untrusted")),
             malformed: made(&self.proxy_refused, unproxied(name, "malformed")),
             late: made(&self.proxy_refused, unproxied(name, "late")),
+            panicked: self.panics(Caught::Connection),
         }
     }
 

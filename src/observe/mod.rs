@@ -12,13 +12,14 @@ mod json;
 pub mod line;
 pub mod log;
 pub mod metrics;
+pub mod panics;
 
 pub use access::{AccessLog, Destination, Pen};
 pub use clock::{ManualWallClock, Rfc3339, SystemWallClock, Timestamp, WallClock, rfc3339};
 pub use histogram::Histogram;
 pub use line::Line;
 pub use metrics::{
-    Cause, CredentialMeters, CredentialResult, EndpointMeters, Exposition, HandshakeFailure,
-    HandshakeMeters, KeyMeters, LOCAL, ListenerMeters, Metrics, NAMES, Presence, QuotaMeters,
-    StoreMeters, StoredQuotaMeters, TokenMeters, UpstreamMeters,
+    Caught, Cause, CredentialMeters, CredentialResult, EndpointMeters, Exposition,
+    HandshakeFailure, HandshakeMeters, KeyMeters, LOCAL, ListenerMeters, Metrics, NAMES, Presence,
+    QuotaMeters, StoreMeters, StoredQuotaMeters, TokenMeters, UpstreamMeters,
 };

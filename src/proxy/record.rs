@@ -3,12 +3,13 @@
 //!
 //! A record is dropped exactly once, whatever happens to its request; dropping it counts and logs.
 //! Until something else is said its outcome is `client_gone`: a request whose future is dropped
-//! was abandoned by its client. Must never hold a body or a credential.
+//! was abandoned by its client, unless a panic drops it. Must never hold a body or a credential.
 
 use std::borrow::Cow;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::thread;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -146,6 +147,21 @@ impl Record {
     /// Whether only the head of an answer is asked for.
     pub(super) fn asks_head(&self) -> bool {
         self.method == Method::HEAD
+    }
+
+    /// Whether it is a JSON-RPC call.
+    pub(super) fn is_a_call(&self) -> bool {
+        self.method == Method::POST
+    }
+
+    /// Whether it went on its way to an upstream.
+    pub(super) const fn was_forwarded(&self) -> bool {
+        self.forwarded
+    }
+
+    /// Which of the endpoint's contracts it is held to, as far as that was found out.
+    pub(super) const fn pin(&self) -> usize {
+        self.pin
     }
 
     /// The worker that serves it.
@@ -316,6 +332,10 @@ impl Drop for Record {
     fn drop(&mut self) {
         let now = Instant::now();
         self.connection.end(now);
+        if thread::panicking() {
+            // Nobody is left who could say so.
+            self.outcome = Outcome::Internal;
+        }
         let took = now.duration_since(self.started);
         let endpoint = self.endpoint.as_deref();
         let meters = endpoint.map_or(&self.worker.nowhere, |endpoint| &endpoint.meters);
