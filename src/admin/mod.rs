@@ -11,6 +11,7 @@
 //! | `POST /diff` | says what the configuration in its body would change: 200, or 422 with every problem |
 //! | `POST /rollback` | serves the generation before, or `?generation=N`: 200, 404 where it is not kept, 422 where it cannot be served any more |
 //! | `GET /generations` | the configurations that are kept: JSON |
+//! | `POST /drain` | begins to leave, as on SIGTERM: 202; with `?wait` the answer is the end of the process |
 //! | `GET /limits` | quotas in use, and who asks most: JSON |
 //! | `GET`, `DELETE /limits/{caller}` | how a caller's buckets stand, here and in stores; forgives it |
 //!
@@ -20,6 +21,7 @@
 mod answer;
 mod attempt;
 mod config;
+mod drain;
 mod guard;
 mod limits;
 mod probe;
@@ -51,7 +53,7 @@ use tower_http::set_header::SetResponseHeaderLayer;
 use answer::{Answer, text};
 
 use crate::observe::Timestamp;
-use crate::state::{Readiness, Reloader, Shared};
+use crate::state::{Leaving, Readiness, Reloader, Shared};
 
 /// How many connections the admin socket serves at once.
 const CONNECTIONS: usize = 64;
@@ -68,6 +70,8 @@ pub struct Office {
     pub reloader: Arc<Reloader>,
     /// Whether new calls are welcome.
     pub readiness: Arc<Readiness>,
+    /// Whether an operator wants the gateway to leave.
+    pub leaving: Arc<Leaving>,
     /// The process.
     pub process: Arc<Process>,
 }

@@ -10,7 +10,7 @@ use http::{Method, Request, StatusCode};
 use super::answer::{Answer, text};
 use super::guard::is_from_an_operator;
 use super::query::Wrong;
-use super::{Office, config, limits, probe, status};
+use super::{Office, config, drain, limits, probe, status};
 use crate::config::LARGEST;
 
 /// What there is.
@@ -25,6 +25,7 @@ pub(super) enum Page {
     Diff,
     Rollback,
     Generations,
+    Drain,
     Limits,
     Caller,
 }
@@ -41,6 +42,7 @@ impl Page {
             "/diff" => Self::Diff,
             "/rollback" => Self::Rollback,
             "/generations" => Self::Generations,
+            "/drain" => Self::Drain,
             "/limits" => Self::Limits,
             _ if caller(path).is_some() => Self::Caller,
             _ => return None,
@@ -58,7 +60,7 @@ impl Page {
             | Self::Generations
             | Self::Limits => "GET, HEAD",
             Self::Caller => "GET, HEAD, DELETE",
-            Self::Reload | Self::Diff | Self::Rollback => "POST",
+            Self::Reload | Self::Diff | Self::Rollback | Self::Drain => "POST",
         }
     }
 
@@ -75,6 +77,7 @@ impl Page {
             | Self::Caller
             | Self::Rollback
             | Self::Generations
+            | Self::Drain
             | Self::Reload => 0,
         }
     }
@@ -88,6 +91,7 @@ impl Page {
             | Self::Diff
             | Self::Rollback
             | Self::Generations
+            | Self::Drain
             | Self::Limits
             | Self::Caller => true,
         }
@@ -107,7 +111,7 @@ fn caller(path: &str) -> Option<&str> {
 
 impl Office {
     /// Answers one request. Waits for nothing but stores that callers are looked up in, and for workers
-    /// to take up a reload, and no longer than a second for each.
+    /// to take up a reload, no longer than a second for each, and where it is asked to wait for the end.
     pub(super) async fn answer(&self, page: Page, request: &Request<Bytes>) -> Answer {
         let (method, path, headers) = (request.method(), request.uri().path(), request.headers());
         let query = request.uri().query();
@@ -133,6 +137,7 @@ impl Office {
             Page::Diff => either(config::diff(self, query, request.body())),
             Page::Rollback => either(config::roll_back(self, query).await),
             Page::Generations => either(config::generations(self, query)),
+            Page::Drain => drain::begin(self, query == Some("wait")).await,
             Page::Limits => limits::all(self),
             Page::Caller if *method == Method::DELETE => {
                 limits::forgive(self, caller(path).unwrap_or_default()).await

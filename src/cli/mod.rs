@@ -7,6 +7,8 @@
 mod check;
 mod demo;
 mod diff;
+mod drain;
+mod healthcheck;
 mod key;
 mod manual;
 mod print;
@@ -21,6 +23,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::config;
+use healthcheck::Asked;
 use key::KeyCommand;
 use print::{Format, print};
 use remote::Remote;
@@ -109,6 +112,19 @@ enum Command {
         #[command(flatten)]
         remote: Remote,
     },
+    /// Have a running gateway leave: as on SIGTERM, it finishes what it serves and exits.
+    Drain {
+        /// Return when it is gone, or when the time that it has is over.
+        #[arg(long)]
+        wait: bool,
+        #[command(flatten)]
+        remote: Remote,
+    },
+    /// Tell by the exit code whether the gateway here is well, for a container's health check.
+    Healthcheck {
+        #[command(flatten)]
+        asked: Asked,
+    },
     /// Print the JSON Schema of the configuration file, for editors.
     Schema,
     /// Make API keys, or the digests by which the configuration knows them.
@@ -154,6 +170,8 @@ pub fn main() -> ExitCode {
             remote,
         } => reload::reload(dry_run, format, &remote),
         Command::Rollback { to, format, remote } => rollback::roll_back(to, format, &remote),
+        Command::Drain { wait, remote } => drain::drain(&remote, wait),
+        Command::Healthcheck { asked } => healthcheck::healthcheck(asked),
         Command::Schema => print(&config::schema()),
         Command::Key { command } => key::key(command),
         Command::Demo { once } => demo::demo(once),

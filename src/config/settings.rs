@@ -15,7 +15,7 @@ mod store;
 mod upstream;
 
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
@@ -163,6 +163,11 @@ pub struct Runtime {
 pub struct Admin {
     /// Where it is bound. Default 127.0.0.1:9901.
     pub address: SocketAddr,
+}
+
+impl Admin {
+    /// Where it is bound unless something else is said.
+    pub const USUAL: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9901);
 }
 
 /// `[limits]`: what a client can cost.

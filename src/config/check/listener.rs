@@ -12,17 +12,13 @@ use crate::config::word::{Demand, Integer};
 
 use super::files::Files;
 
-/// Where the admin socket is when the file does not say.
-const ADMIN: SocketAddr =
-    SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 9901);
-
 /// How many connections may wait for being accepted when the file does not say.
 const BACKLOG: u64 = 4096;
 
 /// The admin socket.
 pub(crate) fn admin(field: &Field<SocketAddr>) -> Admin {
     Admin {
-        address: field.given().map_or(ADMIN, |at| at.value),
+        address: field.given().map_or(Admin::USUAL, |at| at.value),
     }
 }
 
