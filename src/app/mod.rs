@@ -12,6 +12,7 @@ mod notify;
 mod process;
 mod pulse;
 mod sockets;
+mod telemetry;
 mod thread;
 mod worker;
 
@@ -31,6 +32,7 @@ use crate::config::{self, Problems, Settings};
 use crate::limit::Limiter;
 use crate::limit::shared::Thread;
 use crate::listen::{Drain, Stage};
+use crate::observe::otlp::Export;
 use crate::observe::{AccessLog, Destination, Metrics, log, panics};
 use crate::proxy::Budget;
 use crate::state::reload::{Reloaded, Reloader};
@@ -46,6 +48,9 @@ pub use sockets::Inherited;
 
 /// How long a thread may take to end that was told to.
 const LAST: Duration = Duration::from_secs(3);
+
+/// How long the last telemetry may take on its way out.
+const LAST_EXPORT: Duration = Duration::from_secs(2);
 
 /// Why a gateway did not start.
 #[derive(Debug, thiserror::Error)]
@@ -75,6 +80,9 @@ pub enum StartError {
     /// The access log cannot be opened.
     #[error("cannot open the access log: {0}")]
     AccessLog(io::Error),
+    /// What the `OTEL_*` variables ask for cannot be started.
+    #[error("cannot export telemetry: {0}")]
+    Telemetry(io::Error),
     /// A thread or its runtime cannot be started.
     #[error("cannot start: {0}")]
     Thread(io::Error),
@@ -112,6 +120,7 @@ pub struct Gateway {
     listeners: Arc<Listeners>,
     admin: SocketAddr,
     access: AccessLog,
+    export: Export,
 }
 
 impl Gateway {
@@ -157,6 +166,7 @@ impl Gateway {
         ready.serve(&keyring);
         tell_what_starts(&settings, admin_address);
 
+        let export = telemetry::export(&options, &shared).map_err(StartError::Telemetry)?;
         let process = Process {
             version: env!("CARGO_PKG_VERSION"),
             started: options.wall.now(),
@@ -187,6 +197,7 @@ impl Gateway {
             listeners,
             admin: admin_address,
             access,
+            export,
             drain,
         };
         let (begins, begun) = mpsc::channel();
@@ -198,6 +209,7 @@ impl Gateway {
                 live: reloader.live().clone(),
                 budget: Arc::clone(&budget),
                 pen: gateway.access.pen(),
+                tracer: gateway.export.tracer(),
                 wall: Arc::clone(&options.wall),
                 readiness: Arc::clone(&readiness),
                 orders,
@@ -275,6 +287,11 @@ impl Gateway {
         self.reloader.reload()
     }
 
+    /// Exports the telemetry of requests that have ended, within 2 s.
+    pub fn flush_telemetry(&self) {
+        self.export.flush(LAST_EXPORT);
+    }
+
     /// Writes out every access-log line of requests that have ended.
     pub fn flush_access_log(&self) {
         self.access.flush(Duration::from_secs(2));
@@ -322,6 +339,7 @@ impl Gateway {
         for thread in self.workers.drain(..).chain(self.control.take()) {
             thread::end(thread, by);
         }
+        self.export.flush(LAST_EXPORT);
     }
 }
 

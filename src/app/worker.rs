@@ -22,6 +22,7 @@ use super::pulse::Heart;
 use super::thread::{self, Watch};
 use crate::http1::{Answer, RequestHead};
 use crate::listen::{self, Acceptor, Draining, Handler, Limits, Reins, Stage};
+use crate::observe::otlp::Tracer;
 use crate::observe::{Caught, Pen, WallClock};
 use crate::proxy::worker::Parts;
 use crate::proxy::{self, Budget, Worker, ingress};
@@ -40,6 +41,7 @@ pub(super) struct Belongings {
     pub(super) live: Live,
     pub(super) budget: Arc<Budget>,
     pub(super) pen: Pen,
+    pub(super) tracer: Option<Tracer>,
     pub(super) wall: Arc<dyn WallClock>,
     pub(super) readiness: Arc<Readiness>,
     /// What it is told of listeners.
@@ -69,6 +71,7 @@ impl Belongings {
             live: self.live.clone(),
             budget: self.budget,
             pen: self.pen,
+            tracer: self.tracer,
             wall: self.wall,
             readiness: self.readiness,
         }));

@@ -12,7 +12,9 @@ mod json;
 pub mod line;
 pub mod log;
 pub mod metrics;
+pub mod otlp;
 pub mod panics;
+pub mod trace;
 
 pub use access::{AccessLog, Destination, Pen};
 pub use clock::{ManualWallClock, Rfc3339, SystemWallClock, Timestamp, WallClock, rfc3339};

@@ -144,6 +144,7 @@ where
                 query,
                 told,
                 credentials,
+                trace: record.trace,
                 activation: None,
             };
             let upstream = &endpoint.first.upstream;
@@ -273,6 +274,7 @@ impl<'s> Call<'s, '_> {
             query: self.query,
             told: self.told,
             credentials,
+            trace: record.trace,
             activation: Some(activation),
         };
         let sent = send(

@@ -15,21 +15,25 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Method, StatusCode, Uri, Version};
 use tokio::time::Instant;
-use uuid::Uuid;
+
+mod made;
+mod remembered;
+
+pub(super) use made::Made;
+use remembered::Remembered;
 
 use super::client::Told;
 use super::request_id::RequestId;
+use super::trace::Trace;
 use super::worker::Worker;
 use crate::http1::{Known, RequestHead};
-use crate::limit::{Announced, Caller, Seats, Shortage};
+use crate::limit::{Announced, Caller, Seats};
+use crate::observe::otlp::Recorded;
 use crate::observe::{LOCAL, Line, Presence, Timestamp};
 use crate::protocol::{Activation, Envelope, Outcome, Step, Steps};
 use crate::state::Endpoint;
 use crate::state::connection::Connection;
 use crate::upstream::Place;
-
-/// How much of a caller's text is remembered, in bytes.
-const REMEMBERED: usize = 64;
 
 /// One request, from its head to its end.
 #[derive(Debug)]
@@ -48,13 +52,16 @@ pub(super) struct Record {
     told: Option<Rc<Told>>,
     /// The id sent upstream and back.
     pub(super) request_id: RequestId,
+    /// Its place in a trace.
+    pub(super) trace: Trace,
     endpoint: Option<Arc<Endpoint>>,
     pin: usize,
     caller: Option<Caller>,
     rpc: Remembered,
     fills_version: bool,
     fills_extensions: bool,
-    forwarded: bool,
+    /// When it went to the upstream.
+    forwarded: Option<Instant>,
     reported: Steps,
     stripped_query: bool,
     why: Option<Cow<'static, str>>,
@@ -74,27 +81,6 @@ pub(super) struct Record {
     seats: Option<Seats>,
     /// Who decided on quotas of which a store keeps some.
     limit_source: Option<&'static str>,
-}
-
-/// What is remembered of an answer the gateway made.
-#[derive(Debug)]
-pub(super) struct Made {
-    /// The JSON-RPC error number.
-    pub(super) code: i32,
-    /// The `error_id`, where the answer carries one.
-    pub(super) error_id: Option<Uuid>,
-    /// The wait it told, in ms.
-    pub(super) retry_after_ms: Option<u64>,
-    /// Which of the endpoint's quotas refused, and at what cost.
-    pub(super) shortage: Option<Shortage>,
-}
-
-/// The start of method, id and skill, in one piece of memory.
-#[derive(Debug, Default)]
-struct Remembered {
-    text: Vec<u8>,
-    method: usize,
-    id: usize,
 }
 
 impl Record {
@@ -118,13 +104,14 @@ impl Record {
             user_agent: head.fields.keep_first(Known::UserAgent),
             told: None,
             request_id: RequestId::of(&head.fields, || worker.identifier(ts)),
+            trace: Trace::of(worker, &head.fields),
             endpoint: None,
             pin: 0,
             caller: None,
             rpc: Remembered::default(),
             fills_version: false,
             fills_extensions: false,
-            forwarded: false,
+            forwarded: None,
             reported: Steps::NONE,
             stripped_query: false,
             why: None,
@@ -156,7 +143,7 @@ impl Record {
 
     /// Whether it went on its way to an upstream.
     pub(super) const fn was_forwarded(&self) -> bool {
-        self.forwarded
+        self.forwarded.is_some()
     }
 
     /// Which of the endpoint's contracts it is held to, as far as that was found out.
@@ -266,8 +253,9 @@ impl Record {
 
     /// The request goes to the upstream now.
     pub(super) fn forwarding(&mut self) -> Instant {
-        self.forwarded = true;
-        Instant::now()
+        let now = Instant::now();
+        self.forwarded = Some(now);
+        now
     }
 
     /// The upstream's response head came after so long.
@@ -304,30 +292,6 @@ impl Record {
     }
 }
 
-impl Remembered {
-    fn of(method: &[u8], id: &[u8], skill: &[u8]) -> Self {
-        let mut text = Vec::with_capacity(3 * REMEMBERED);
-        let mut put = |part: &[u8]| {
-            text.extend_from_slice(part.get(..REMEMBERED).unwrap_or(part));
-            text.len()
-        };
-        let method = put(method);
-        let id = put(id);
-        put(skill);
-        Self { text, method, id }
-    }
-
-    /// Method, id and skill; what was empty is `None`.
-    fn parts(&self) -> [Option<&[u8]>; 3] {
-        let part = |from, to| self.text.get(from..to).filter(|part| !part.is_empty());
-        [
-            part(0, self.method),
-            part(self.method, self.id),
-            part(self.id, self.text.len()),
-        ]
-    }
-}
-
 impl Drop for Record {
     fn drop(&mut self) {
         let now = Instant::now();
@@ -343,6 +307,12 @@ impl Drop for Record {
         if let Some(endpoint) = endpoint.filter(|_| self.outcome.is_failure()) {
             endpoint.failed.fetch_add(1, Ordering::Relaxed);
         }
+        let recorded = self.trace.recorded();
+        if let Some((call, ..)) = &recorded {
+            meters.exemplify(took, call.trace, self.ts);
+        }
+        let shown = self.trace.shown();
+        let ids = shown.map(|shown| (shown.spell_trace(), shown.spell_span()));
 
         let error_id = self
             .answer
@@ -359,6 +329,10 @@ impl Drop for Record {
         let [rpc_method, rpc_id, skill] = self.rpc.parts();
         let mut line = Line::new(self.ts, self.outcome);
         line.request_id = Some(self.request_id.as_bytes());
+        if let Some((trace, span)) = &ids {
+            line.trace_id = std::str::from_utf8(trace).ok();
+            line.span_id = std::str::from_utf8(span).ok();
+        }
         let told = self.told.as_ref().map(|told| &told.forwarded_for);
         let client = told.unwrap_or(&self.connection.forwarded_for);
         line.client_ip = client.to_str().ok();
@@ -392,7 +366,7 @@ impl Drop for Record {
         line.stripped_query = self.stripped_query;
         line.why = self.why.as_deref();
         line.upstream = endpoint
-            .filter(|_| self.forwarded)
+            .filter(|_| self.forwarded.is_some())
             .map(|endpoint| &*endpoint.pin(self.pin).upstream.name);
         line.bytes_in = self.bytes_in;
         line.bytes_out = self.bytes_out;
@@ -401,6 +375,18 @@ impl Drop for Record {
         line.user_agent = self.user_agent.as_deref();
         line.generation = self.generation;
         self.worker.pen.write(&line);
+        if let (Some((call, parent, exchange)), Some(tracer)) = (recorded, &self.worker.tracer) {
+            let after = |since: Instant| (exchange, since.duration_since(self.started));
+            let exchange = self.forwarded.map(after);
+            tracer.record(
+                &line,
+                &Recorded {
+                    call,
+                    parent,
+                    exchange,
+                },
+            );
+        }
     }
 }
 

@@ -15,6 +15,7 @@ use super::repeated::Repeated;
 use super::token::{Believed, KNOWN};
 use crate::credential::token::Cache;
 use crate::limit::SAMPLED;
+use crate::observe::otlp::Tracer;
 use crate::observe::{EndpointMeters, Pen, Rfc3339, Timestamp, WallClock};
 use crate::state::live::View;
 use crate::state::{Live, Readiness, Shared, Snapshot};
@@ -32,6 +33,7 @@ pub struct Worker {
     /// Counters of requests that found no endpoint.
     pub nowhere: EndpointMeters,
     pub(super) pen: Pen,
+    pub(super) tracer: Option<Tracer>,
     pub(super) readiness: Arc<Readiness>,
     /// The last error that was spelled.
     pub(super) repeated: Repeated,
@@ -56,6 +58,8 @@ pub struct Parts {
     pub budget: Arc<Budget>,
     /// The worker's own pen.
     pub pen: Pen,
+    /// The worker's own way to record requests, where they are exported.
+    pub tracer: Option<Tracer>,
     /// The time of day.
     pub wall: Arc<dyn WallClock>,
     /// Whether new calls are welcome.
@@ -72,6 +76,7 @@ impl Worker {
             pools: Pools::default(),
             budget: parts.budget,
             pen: parts.pen,
+            tracer: parts.tracer,
             wall: parts.wall,
             readiness: parts.readiness,
             repeated: Repeated::default(),
@@ -100,6 +105,16 @@ impl Worker {
         let mut bytes = [0; 10];
         self.random.borrow_mut().fill(&mut bytes);
         uuid::Builder::from_unix_timestamp_millis(millis, &bytes).into_uuid()
+    }
+
+    /// New ids of a trace and of two spans in it. None is zero, which is no id.
+    pub(super) fn spans(&self) -> ([u8; 16], [u8; 8], [u8; 8]) {
+        let mut random = self.random.borrow_mut();
+        (
+            random.u128(1..).to_be_bytes(),
+            random.u64(1..).to_be_bytes(),
+            random.u64(1..).to_be_bytes(),
+        )
     }
 
     /// Whether an admitted call is the one of so many that is noted for operators.

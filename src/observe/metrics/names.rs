@@ -134,5 +134,9 @@ pub const NAMES: &[(&str, &str)] = &[
         "forecourt_access_log_dropped_total",
         "Access-log lines that were lost",
     ),
+    (
+        "forecourt_spans_dropped_total",
+        "Spans that were lost: too many waited, or the collector did not take them",
+    ),
     ("forecourt_build_info", "The version that runs; always 1"),
 ];
