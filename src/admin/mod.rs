@@ -12,6 +12,7 @@
 //! | `POST /diff` | says what the configuration in its body would change: 200, or 422 with every problem |
 //! | `POST /rollback` | serves the generation before, or `?generation=N`: 200, 404 where it is not kept, 422 where it cannot be served any more |
 //! | `GET /generations` | the configurations that are kept: JSON |
+//! | `POST /drain` | begins to leave, as on SIGTERM: 202; with `?wait` the answer is the end of the process |
 //! | `GET /limits` | quotas in use, and who asks most: JSON |
 //! | `GET`, `DELETE /limits/{caller}` | how a caller's buckets stand, here and in stores; forgives it |
 //! | `POST /explain` | what would become of a request, and why: JSON |
@@ -25,6 +26,7 @@ mod answer;
 mod attempt;
 mod attempts;
 mod config;
+mod drain;
 mod explain;
 mod guard;
 mod limits;
@@ -59,7 +61,7 @@ use answer::{Answer, text};
 use attempts::Attempts;
 
 use crate::observe::{Decisions, Timestamp, WallClock};
-use crate::state::{Readiness, Reloader, Shared};
+use crate::state::{Leaving, Readiness, Reloader, Shared};
 
 /// Which sites may load an answer into their pages.
 const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName =
@@ -80,6 +82,8 @@ pub struct Office {
     pub reloader: Arc<Reloader>,
     /// Whether new calls are welcome.
     pub readiness: Arc<Readiness>,
+    /// Whether an operator wants the gateway to leave.
+    pub leaving: Arc<Leaving>,
     /// The process.
     pub process: Arc<Process>,
     /// What was decided lately.

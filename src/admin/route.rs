@@ -10,7 +10,7 @@ use http::{HeaderMap, Method, Request, StatusCode, request};
 use super::answer::{Answer, text};
 use super::guard::Guard;
 use super::query::Wrong;
-use super::{Office, Visitor, config, explain, limits, page, probe, status};
+use super::{Office, Visitor, config, drain, explain, limits, page, probe, status};
 use crate::config::LARGEST;
 
 /// What there is.
@@ -26,6 +26,7 @@ pub(super) enum Page {
     Diff,
     Rollback,
     Generations,
+    Drain,
     Limits,
     Caller,
     Explain,
@@ -46,6 +47,7 @@ impl Page {
             "/diff" => Self::Diff,
             "/rollback" => Self::Rollback,
             "/generations" => Self::Generations,
+            "/drain" => Self::Drain,
             "/limits" => Self::Limits,
             "/explain" => Self::Explain,
             "/decisions" => Self::Decisions,
@@ -69,7 +71,7 @@ impl Page {
             | Self::Decisions
             | Self::Decision => "GET, HEAD",
             Self::Caller => "GET, HEAD, DELETE",
-            Self::Reload | Self::Diff | Self::Rollback | Self::Explain => "POST",
+            Self::Reload | Self::Diff | Self::Rollback | Self::Explain | Self::Drain => "POST",
         }
     }
 
@@ -90,6 +92,7 @@ impl Page {
             | Self::Generations
             | Self::Decisions
             | Self::Decision
+            | Self::Drain
             | Self::Reload => 0,
         }
     }
@@ -106,6 +109,7 @@ impl Page {
             | Self::Diff
             | Self::Rollback
             | Self::Generations
+            | Self::Drain
             | Self::Limits
             | Self::Caller
             | Self::Explain
@@ -175,7 +179,7 @@ impl Office {
     }
 
     /// Answers one request. Waits for nothing but stores that callers are looked up in, and for workers
-    /// to take up a reload, and no longer than a second for each.
+    /// to take up a reload, no longer than a second for each, and where it is asked to wait for the end.
     pub(super) async fn answer(&self, page: Page, request: &Request<Bytes>) -> Answer {
         let (method, path, headers) = (request.method(), request.uri().path(), request.headers());
         let query = request.uri().query();
@@ -191,6 +195,7 @@ impl Office {
             Page::Diff => either(config::diff(self, query, request.body())),
             Page::Rollback => either(config::roll_back(self, query).await),
             Page::Generations => either(config::generations(self, query)),
+            Page::Drain => drain::begin(self, query == Some("wait")).await,
             Page::Limits => limits::all(self),
             Page::Caller if *method == Method::DELETE => {
                 limits::forgive(self, caller(path).unwrap_or_default()).await

@@ -170,7 +170,7 @@ impl Listeners {
     }
 
     fn bind(&self, listener: &config::Listener, spare: &mut Inherited) -> io::Result<Place> {
-        let passed = spare.take(listener.address);
+        let passed = spare.take(&listener.name, listener.address);
         let bound = passed.as_ref().map(TcpListener::try_clone).transpose();
         let bound = bound.and_then(|passed| {
             let backlog = i32::from(listener.backlog);
@@ -186,7 +186,7 @@ impl Listeners {
             }),
             (Err(error), _) | (Ok(_), Some(Err(error))) => {
                 if let Some(passed) = passed {
-                    spare.put(listener.address, passed);
+                    spare.put(&listener.name, listener.address, passed);
                 }
                 Err(error)
             }
@@ -216,7 +216,8 @@ impl Listeners {
 }
 
 impl Standing {
-    /// Whether a listener can have this socket; also by the port that it really got.
+    /// Whether a listener can have this socket; also by the address that it really got, which the system
+    /// or a service manager may have chosen.
     fn is_for(&self, listener: &config::Listener) -> bool {
         let is_there = listener.address.port() != 0 && self.address == listener.address;
         is_there || self.settings.is_open_for(listener)
@@ -280,7 +281,7 @@ impl Ready<'_> {
                     %address,
                     "the service manager keeps this socket open: whoever connects waits for ever"
                 );
-                held.spare.put(address, passed);
+                held.spare.put(&gone.settings.name, address, passed);
             }
         }
         held.open = open;
@@ -307,7 +308,7 @@ impl Drop for Ready<'_> {
             } = place
             {
                 let spare = &mut self.listeners.held.lock().spare;
-                spare.put(settings.address, passed);
+                spare.put(&settings.name, settings.address, passed);
             }
         }
     }

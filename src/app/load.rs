@@ -3,8 +3,9 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
-use crate::config::{Problems, Settings, Sources};
+use crate::config::{Problems, Settings, Shutdown, Sources};
 use crate::limit::{Clock, SystemClock};
 use crate::observe::{SystemWallClock, WallClock};
 use crate::state::Keyring;
@@ -43,6 +44,29 @@ impl Options {
 )]
 fn environment(name: &str) -> Option<String> {
     std::env::var(name).ok()
+}
+
+/// What the end takes beside what `[shutdown]` grants.
+const MARGIN: Duration = Duration::from_secs(5);
+
+/// Warns where an orchestrator cuts what the configuration would still let finish. The variable is how a
+/// pod is told its `terminationGracePeriodSeconds`.
+pub(super) fn warn_of_little_grace(shutdown: &Shutdown, env: &dyn Fn(&str) -> Option<String>) {
+    let Some(granted) = env("TERMINATION_GRACE_PERIOD_SECONDS") else {
+        return;
+    };
+    let needed = shutdown.delay.saturating_add(shutdown.timeout);
+    let needed = needed.saturating_add(MARGIN);
+    match granted.trim().parse().map(Duration::from_secs) {
+        Ok(granted) if granted >= needed => {}
+        Ok(granted) => tracing::warn!(
+            ?granted,
+            ?needed,
+            "TERMINATION_GRACE_PERIOD_SECONDS is below [shutdown] delay + timeout + 5 s: what would still \
+             finish will be cut"
+        ),
+        Err(_) => tracing::warn!("TERMINATION_GRACE_PERIOD_SECONDS is not a number of seconds"),
+    }
 }
 
 /// A configuration that can be served.

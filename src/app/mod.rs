@@ -9,8 +9,12 @@ mod control;
 mod explain;
 mod listeners;
 mod load;
+mod notify;
+mod process;
+mod pulse;
 mod sockets;
 mod telemetry;
+mod thread;
 mod worker;
 
 use std::fmt;
@@ -18,7 +22,11 @@ use std::io;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
-use std::thread::{self, JoinHandle};
+use std::sync::mpsc;
+use std::thread::{JoinHandle, available_parallelism};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use crate::admin::Process;
 use crate::config::{self, Problems, Settings};
@@ -26,20 +34,25 @@ use crate::limit::Limiter;
 use crate::limit::shared::Thread;
 use crate::listen::{Drain, Stage};
 use crate::observe::otlp::Export;
-use crate::observe::{AccessLog, Decisions, Destination, Metrics, log};
+use crate::observe::{AccessLog, Decisions, Destination, Metrics, log, panics};
 use crate::proxy::Budget;
 use crate::state::reload::{Reloaded, Reloader};
 use crate::state::sockets::Sockets;
-use crate::state::{Readiness, Rejected, Shared};
-
+use crate::state::{Leaving, Readiness, Rejected, Shared};
 use listeners::Listeners;
-pub use sockets::Inherited;
+use thread::Watch;
 
 pub use explain::{Unexplained, explained};
 pub use load::{Loaded, Options, examine, load, read};
+pub use process::{ServeError, serve};
+pub use pulse::Pulse;
+pub use sockets::Inherited;
+
+/// How long a thread may take to end that was told to.
+const LAST: Duration = Duration::from_secs(3);
 
 /// How long the last telemetry may take on its way out.
-const LAST_EXPORT: std::time::Duration = std::time::Duration::from_secs(2);
+const LAST_EXPORT: Duration = Duration::from_secs(2);
 
 /// Why a gateway did not start.
 #[derive(Debug, thiserror::Error)]
@@ -59,7 +72,7 @@ pub enum StartError {
     },
     /// A service manager opened a socket that nothing in the configuration has the address of.
     #[error(
-        "a socket at {address} was passed to this process, and no listener has this address: its \
+        "a socket at {address} was passed to this process, and no listener has its name or address: its \
          clients would wait for ever"
     )]
     Unclaimed {
@@ -77,7 +90,7 @@ pub enum StartError {
     Thread(io::Error),
 }
 
-/// Sends this process's diagnostics where the settings say. Once per process.
+/// Sends this process's diagnostics where the settings say, and has panics among them. Once per process.
 ///
 /// # Errors
 /// When it was done before.
@@ -86,19 +99,24 @@ pub fn install_log(settings: &Settings) -> Result<log::Level, log::Problem> {
         config::LogFormat::Json => log::Format::Json,
         config::LogFormat::Text => log::Format::Text,
     };
-    log::install(settings.log.level.name(), format)
+    let level = log::install(settings.log.level.name(), format)?;
+    panics::watch();
+    Ok(level)
 }
 
 /// Writes out the diagnostics that wait, within half a second. The last thing a process does.
 pub fn flush_log() {
-    log::flush(std::time::Duration::from_millis(500));
+    log::flush(Duration::from_millis(500));
 }
 
 /// A running gateway.
 pub struct Gateway {
     reloader: Arc<Reloader>,
     readiness: Arc<Readiness>,
+    leaving: Arc<Leaving>,
     drain: Drain,
+    watch: Watch,
+    pulse: Pulse,
     workers: Vec<JoinHandle<()>>,
     control: Option<JoinHandle<()>>,
     listeners: Arc<Listeners>,
@@ -130,6 +148,7 @@ impl Gateway {
         for warning in &settings.warnings {
             tracing::warn!("{warning}");
         }
+        load::warn_of_little_grace(&settings.shutdown, &*options.env);
         let metrics = Metrics::new(env!("CARGO_PKG_VERSION"));
         let access = AccessLog::start(&destination(&settings), metrics.access_log_dropped.clone())
             .map_err(StartError::AccessLog)?;
@@ -168,10 +187,14 @@ impl Gateway {
         ));
         let decisions = Decisions::new(workers);
         let readiness = Arc::new(Readiness::default());
+        let leaving = Arc::new(Leaving::default());
         let drain = Drain::default();
         let mut gateway = Self {
             reloader: Arc::clone(&reloader),
             readiness: Arc::clone(&readiness),
+            leaving: Arc::clone(&leaving),
+            watch: Watch::new(&readiness),
+            pulse: Pulse::default(),
             workers: Vec::with_capacity(workers),
             control: None,
             listeners,
@@ -180,7 +203,9 @@ impl Gateway {
             export,
             drain,
         };
+        let (begins, begun) = mpsc::channel();
         for (index, orders) in orders.into_iter().enumerate() {
+            let name = format!("worker-{index}");
             let belongings = worker::Belongings {
                 index,
                 shared: Arc::clone(&shared),
@@ -193,23 +218,58 @@ impl Gateway {
                 readiness: Arc::clone(&readiness),
                 orders,
                 draining: gateway.drain.subscribe(),
+                heart: gateway.pulse.add(&*name),
+                watch: gateway.watch.clone(),
             };
-            let thread = spawn(format!("worker-{index}"), move || belongings.run())?;
+            let begins = begins.clone();
+            let until = (Stage::Draining, gateway.drain.subscribe());
+            let thread = gateway
+                .watch
+                .spawn(&name, until, move || belongings.run(begins))?;
             gateway.workers.push(thread);
         }
         let control = control::Control {
             shared,
             reloader,
             readiness: Arc::clone(&readiness),
+            leaving,
             process,
+            heart: gateway.pulse.add("control"),
             admin,
             draining: gateway.drain.subscribe(),
             wall: options.wall,
             decisions,
         };
-        gateway.control = Some(spawn("control".into(), move || control.run())?);
+        let until = (Stage::Stopped, gateway.drain.subscribe());
+        let thread = gateway
+            .watch
+            .spawn("control", until, move || control.run(begins))?;
+        gateway.control = Some(thread);
+        // Ends with the last thread that has begun, or could not.
+        for began in begun {
+            began.map_err(StartError::Thread)?;
+        }
         readiness.set_ready(true);
+        tracing::info!("ready");
         Ok(gateway)
+    }
+
+    /// Whether every thread turns.
+    #[must_use]
+    pub fn pulse(&self) -> Pulse {
+        self.pulse.clone()
+    }
+
+    /// Resolves when something of the gateway has ended before it was told to, with what it is. From
+    /// then on calls are not welcome; what still serves may be drained.
+    pub async fn fallen(&self) -> Box<str> {
+        self.watch.fallen().await
+    }
+
+    /// Resolves when an operator asks for a drain on the admin socket. It is for whoever holds the
+    /// gateway to begin it.
+    pub async fn asked_to_leave(&self) {
+        self.leaving.asked().await;
     }
 
     /// The address of a listener as it is now, with the port it really got.
@@ -239,7 +299,7 @@ impl Gateway {
 
     /// Writes out every access-log line of requests that have ended.
     pub fn flush_access_log(&self) {
-        self.access.flush(std::time::Duration::from_secs(2));
+        self.access.flush(Duration::from_secs(2));
     }
 
     /// Readiness off, then after `[shutdown] delay` the listeners close and what is in flight may
@@ -255,7 +315,7 @@ impl Gateway {
             let finished = async {
                 // Woken often enough to end soon after the last connection does.
                 while !self.workers.iter().all(JoinHandle::is_finished) {
-                    tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+                    tokio::time::sleep(Duration::from_millis(10)).await;
                 }
             };
             if tokio::time::timeout(shutdown.timeout, finished)
@@ -271,7 +331,8 @@ impl Gateway {
         }
     }
 
-    /// Cuts what is left, joins every thread, and writes out the access log.
+    /// Cuts what is left, joins every thread, and writes out the access log. A thread that hangs is left
+    /// behind after a moment, for the end of the process.
     pub fn stop(mut self) {
         self.halt();
     }
@@ -279,10 +340,9 @@ impl Gateway {
     fn halt(&mut self) {
         self.readiness.set_ready(false);
         self.drain.advance(Stage::Stopped);
+        let by = Instant::now() + LAST;
         for thread in self.workers.drain(..).chain(self.control.take()) {
-            if thread.join().is_err() {
-                tracing::error!("a thread panicked");
-            }
+            thread::end(thread, by);
         }
         self.export.flush(LAST_EXPORT);
     }
@@ -303,18 +363,11 @@ impl fmt::Debug for Gateway {
     }
 }
 
-fn spawn(name: String, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, StartError> {
-    thread::Builder::new()
-        .name(name)
-        .spawn(run)
-        .map_err(StartError::Thread)
-}
-
 fn worker_count(settings: &Settings) -> usize {
     settings
         .runtime
         .workers
-        .or_else(|| thread::available_parallelism().ok())
+        .or_else(|| available_parallelism().ok())
         .map_or(1, NonZeroUsize::get)
 }
 

@@ -2,10 +2,12 @@
 //! pools.
 
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::error::Error;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -16,10 +18,12 @@ use tokio::task::{JoinError, JoinSet, LocalSet};
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::listeners::{Manner, Order, Orders};
+use super::pulse::Heart;
+use super::thread::{self, Watch};
 use crate::http1::{Answer, RequestHead};
 use crate::listen::{self, Acceptor, Draining, Handler, Limits, Reins, Stage};
 use crate::observe::otlp::Tracer;
-use crate::observe::{Pen, Ring, WallClock};
+use crate::observe::{Caught, Pen, Ring, WallClock};
 use crate::proxy::worker::Parts;
 use crate::proxy::{self, Budget, Worker, ingress};
 use crate::state::connection::Connection;
@@ -44,15 +48,21 @@ pub(super) struct Belongings {
     /// What it is told of listeners.
     pub(super) orders: UnboundedReceiver<Orders>,
     pub(super) draining: Draining,
+    pub(super) heart: Heart,
+    pub(super) watch: Watch,
 }
 
 impl Belongings {
-    /// The thread's whole life.
-    pub(super) fn run(self) {
+    /// The thread's whole life. Says whether it began.
+    pub(super) fn run(self, begins: Sender<io::Result<()>>) {
         let runtime = runtime::Builder::new_current_thread().enable_all().build();
         match runtime {
-            Ok(runtime) => LocalSet::new().block_on(&runtime, self.serve()),
-            Err(error) => tracing::error!(%error, "a worker cannot start"),
+            Ok(runtime) => {
+                let _ = begins.send(Ok(()));
+                drop(begins);
+                LocalSet::new().block_on(&runtime, self.serve());
+            }
+            Err(error) => drop(begins.send(Err(error))),
         }
     }
 
@@ -67,13 +77,19 @@ impl Belongings {
             wall: self.wall,
             readiness: self.readiness,
         }));
-        let sweeping = tokio::task::spawn_local(sweep(Rc::clone(&worker)));
+        let heart = self.heart;
+        let sweeper = Rc::clone(&worker);
+        let panicked = sweeper.shared.metrics.panics(Caught::Loop);
+        let sweeping = tokio::task::spawn_local(async move {
+            thread::again("sweeping", &panicked, || sweep(&sweeper, &heart)).await
+        });
         let mut draining = self.draining;
         let mut orders = self.orders;
         let mut serving = Serving {
             index: self.index,
             worker,
             live: self.live,
+            watch: self.watch,
             draining: draining.clone(),
             reins: HashMap::new(),
             tasks: JoinSet::new(),
@@ -94,7 +110,7 @@ impl Belongings {
                     // Nobody can tell it anything any more.
                     None => break,
                 },
-                Some(ended) = serving.tasks.join_next() => note(ended),
+                Some(ended) = serving.tasks.join_next() => serving.note(ended),
                 () = draining.reached(Stage::Draining), if !ends => {}
             }
         }
@@ -107,6 +123,7 @@ struct Serving {
     index: usize,
     worker: Rc<Worker>,
     live: Live,
+    watch: Watch,
     draining: Draining,
     reins: HashMap<u64, Rc<Reins>>,
     tasks: JoinSet<io::Result<()>>,
@@ -155,13 +172,14 @@ impl Serving {
             }
         }
     }
-}
 
-fn note(ended: Result<io::Result<()>, JoinError>) {
-    match ended {
-        Ok(Ok(())) => {}
-        Ok(Err(error)) => tracing::error!(%error, "a listener cannot be used"),
-        Err(_) => tracing::error!("a listener panicked"),
+    fn note(&self, ended: Result<io::Result<()>, JoinError>) {
+        match ended {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => self.watch.fell(format_args!("a listener ({error})")),
+            Err(error) if error.is_cancelled() => {}
+            Err(_) => self.watch.fell("a listener (it panicked)"),
+        }
     }
 }
 
@@ -208,11 +226,12 @@ fn limits(live: &Live) -> Limits {
     }
 }
 
-async fn sweep(worker: Rc<Worker>) {
+async fn sweep(worker: &Worker, heart: &Heart) -> Infallible {
     let mut tick = interval(SWEEP);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tick.tick().await;
+        heart.beat();
         worker.pools.sweep();
     }
 }

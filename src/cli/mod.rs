@@ -7,7 +7,9 @@
 mod check;
 mod demo;
 mod diff;
+mod drain;
 mod explain;
+mod healthcheck;
 mod key;
 mod manual;
 mod print;
@@ -22,6 +24,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::config;
+use healthcheck::Asked;
 use key::KeyCommand;
 use print::{Format, print};
 use remote::Remote;
@@ -112,6 +115,19 @@ enum Command {
     },
     /// Say what would become of a request, and why; or what was decided on one.
     Explain(Box<explain::Explain>),
+    /// Have a running gateway leave: as on SIGTERM, it finishes what it serves and exits.
+    Drain {
+        /// Return when it is gone, or when the time that it has is over.
+        #[arg(long)]
+        wait: bool,
+        #[command(flatten)]
+        remote: Remote,
+    },
+    /// Tell by the exit code whether the gateway here is well, for a container's health check.
+    Healthcheck {
+        #[command(flatten)]
+        asked: Asked,
+    },
     /// Print the JSON Schema of the configuration file, for editors.
     Schema,
     /// Make API keys, or the digests by which the configuration knows them.
@@ -158,6 +174,8 @@ pub fn main() -> ExitCode {
         } => reload::reload(dry_run, format, &remote),
         Command::Rollback { to, format, remote } => rollback::roll_back(to, format, &remote),
         Command::Explain(explain) => explain::explain(&explain),
+        Command::Drain { wait, remote } => drain::drain(&remote, wait),
+        Command::Healthcheck { asked } => healthcheck::healthcheck(asked),
         Command::Schema => print(&config::schema()),
         Command::Key { command } => key::key(command),
         Command::Demo { once } => demo::demo(once),

@@ -64,13 +64,21 @@ pub(super) struct Answered {
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Unanswered {
-    /// Nobody is there.
+    /// Nobody is there, or went before it answered.
     #[error("no gateway answers at {admin}: {why}")]
     Unreachable {
         /// The admin socket.
         admin: Uri,
         /// The reason.
         why: Box<str>,
+    },
+    /// Somebody is there, and takes too long.
+    #[error("no gateway answers at {admin} within {within:?}")]
+    Late {
+        /// The admin socket.
+        admin: Uri,
+        /// How long it was waited.
+        within: Duration,
     },
     /// This process cannot ask.
     #[error("cannot ask: {0}")]
@@ -85,7 +93,7 @@ fn read(file: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn admin_url(text: &str) -> Result<Uri, &'static str> {
+pub(super) fn admin_url(text: &str) -> Result<Uri, &'static str> {
     let wrong = "expected a URL like http://127.0.0.1:9901";
     let url: Uri = text.parse().map_err(|_| wrong)?;
     let has_path = !matches!(url.path(), "" | "/") || url.query().is_some();
@@ -98,12 +106,34 @@ fn admin_url(text: &str) -> Result<Uri, &'static str> {
 }
 
 impl Remote {
+    /// The gateway at this admin socket.
+    pub(super) const fn at(admin: Uri) -> Self {
+        Self {
+            admin,
+            token_file: None,
+        }
+    }
+
     /// Sends one request and waits for the whole answer.
     ///
     /// # Errors
     /// When there is none.
     pub(super) fn ask(
         &self,
+        method: Method,
+        target: &str,
+        body: Vec<u8>,
+    ) -> Result<Answered, Unanswered> {
+        self.ask_within(PATIENCE, method, target, body)
+    }
+
+    /// The same within this time.
+    ///
+    /// # Errors
+    /// When there is no answer until then.
+    pub(super) fn ask_within(
+        &self,
+        within: Duration,
         method: Method,
         target: &str,
         body: Vec<u8>,
@@ -122,13 +152,15 @@ impl Remote {
             .enable_all()
             .build()
             .map_err(|error| here(&error))?;
-        runtime
-            .block_on(async { timeout(PATIENCE, self.exchange(request)).await })
-            .unwrap_or_else(|_| Err(format!("no answer within {} s", PATIENCE.as_secs()).into()))
-            .map_err(|why| Unanswered::Unreachable {
-                admin: self.admin.clone(),
+        let admin = self.admin.clone();
+        match runtime.block_on(async { timeout(within, self.exchange(request)).await }) {
+            Ok(Ok(answered)) => Ok(answered),
+            Ok(Err(why)) => Err(Unanswered::Unreachable {
+                admin,
                 why: why.to_string().into(),
-            })
+            }),
+            Err(_) => Err(Unanswered::Late { admin, within }),
+        }
     }
 
     /// The value of `Authorization`, where there is a token.

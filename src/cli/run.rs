@@ -1,14 +1,12 @@
-//! `forecourt run`: the gateway as a process, from its environment to its exit code. Decides what the
-//! signals do.
+//! `forecourt run`: the gateway as a process, from its environment to its exit code.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use tokio::signal::unix::{SignalKind, signal};
-
 use super::EX_CONFIG;
 use super::print::fail;
-use crate::app::{self, Gateway, Inherited, Options, StartError};
+use crate::app::{self, Inherited, Options, ServeError, StartError};
 
 pub(super) fn run(file: PathBuf) -> ExitCode {
     // Before there are threads: the environment is changed.
@@ -43,56 +41,27 @@ pub(super) fn run(file: PathBuf) -> ExitCode {
         Ok(_) => {}
         Err(error) => tracing::warn!(%error, "cannot raise the limit of open files"),
     }
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build();
-    let served = match runtime {
-        Ok(runtime) => runtime.block_on(serve(options, inherited)),
-        Err(error) => Err(StartError::Thread(error)),
-    };
-    let code = match served {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(StartError::Config(problems)) => {
+    let code = match catch_unwind(AssertUnwindSafe(|| serve(options, inherited))) {
+        Ok(Ok(())) => ExitCode::SUCCESS,
+        Ok(Err(ServeError::Start(StartError::Config(problems)))) => {
             eprintln!("{problems}");
             ExitCode::from(EX_CONFIG)
         }
-        Err(error) => {
+        Ok(Err(error)) => {
             tracing::error!("{error}");
             ExitCode::FAILURE
         }
+        // Where it happened has been logged.
+        Err(_) => ExitCode::FAILURE,
     };
     app::flush_log();
     code
 }
 
-/// Serves until told to stop: SIGHUP reloads, SIGTERM and SIGINT drain, a second one cuts.
-async fn serve(options: Options, inherited: Inherited) -> Result<(), StartError> {
-    let signals = || -> std::io::Result<_> {
-        Ok((
-            signal(SignalKind::hangup())?,
-            signal(SignalKind::terminate())?,
-            signal(SignalKind::interrupt())?,
-        ))
-    };
-    let (mut hangup, mut terminate, mut interrupt) = signals().map_err(StartError::Thread)?;
-    let gateway = Gateway::start_with(options, inherited)?;
-    loop {
-        tokio::select! {
-            _ = hangup.recv() => {
-                // The outcome is logged and counted where it happens.
-                let _ = gateway.reload();
-            }
-            _ = terminate.recv() => break,
-            _ = interrupt.recv() => break,
-        }
-    }
-    let again = async {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-    };
-    gateway.drain(again).await;
-    gateway.stop();
-    Ok(())
+fn serve(options: Options, inherited: Inherited) -> Result<(), ServeError> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(StartError::Thread)?;
+    runtime.block_on(app::serve(options, inherited))
 }

@@ -8,6 +8,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
@@ -24,6 +25,7 @@ use super::reins::{Held, Manner, Reins, reins};
 use super::serve::{Handler, Limits, either, one};
 use super::served::Served;
 use super::spread::{Arrival, Desk, Place};
+use super::witness::{Witness, witnessed};
 use crate::observe::EndpointMeters;
 use crate::state::connection::Connection;
 use crate::state::{Listener, Networks};
@@ -99,6 +101,7 @@ where
     let mut following = pin!(served.follow(draining.clone()));
     let mut stop = draining.clone();
     let mut stopping = pin!(stop.reached(Stage::Draining));
+    let mut cut = draining.clone();
     let mut paused_until = None;
     let mut closes_at: Option<Instant> = None;
     loop {
@@ -110,14 +113,18 @@ where
         };
         let closing = async {
             match closes_at {
-                Some(at) => tokio::time::sleep_until(at).await,
+                Some(at) => tokio::select! {
+                    () = tokio::time::sleep_until(at) => {}
+                    () = cut.reached(Stage::Stopped) => {}
+                },
                 None => std::future::pending().await,
             }
         };
         let accepted = tokio::select! {
             biased;
             () = &mut stopping, if closes_at.is_none() => {
-                if draining.gateway() >= Stage::Draining {
+                // What a service manager's socket is asked from now on is for the next process.
+                if is_inherited && draining.gateway() >= Stage::Draining {
                     break;
                 }
                 // A socket that others hold as well must hear on.
@@ -194,8 +201,16 @@ where
     M: Fn(Rc<Connection>) -> H + 'static,
     H: Handler + 'static,
 {
-    /// Takes what was accepted: here, or at the worker that is to have it.
+    /// Takes what was accepted: here, or at the worker that is to have it. What goes wrong with one
+    /// connection keeps nobody else out.
     fn receive(&self, desk: &Desk, socket: TcpStream, peer: SocketAddr) {
+        let taking = || self.take(desk, socket, peer);
+        if catch_unwind(AssertUnwindSafe(taking)).is_err() {
+            witnessed(&self.manner.listener.meters.panicked);
+        }
+    }
+
+    fn take(&self, desk: &Desk, socket: TcpStream, peer: SocketAddr) {
         let Manner {
             listener,
             open,
@@ -236,9 +251,12 @@ where
 
     /// Takes what another worker accepted.
     fn welcome(&self, arrival: Arrival) {
-        match TcpStream::from_std(arrival.socket) {
+        let taking = || match TcpStream::from_std(arrival.socket) {
             Ok(socket) => self.admit(socket, arrival.peer, arrival.place, (self.limits)()),
             Err(error) => tracing::warn!(%error, "a connection that was handed over is unusable"),
+        };
+        if catch_unwind(AssertUnwindSafe(taking)).is_err() {
+            witnessed(&self.manner.listener.meters.panicked);
         }
     }
 
@@ -248,7 +266,10 @@ where
         let doorman = self.manner.doorman.clone();
         let (make, drain) = (Rc::clone(&self.make), self.drain.clone());
         let (unreadable, ticket) = (self.unreadable.clone(), self.served.enter());
+        let witness = Witness::new(&listener.meters.panicked);
         tokio::task::spawn_local(async move {
+            // By name, so that it is there to the end, whichever way that is.
+            let _witness = witness;
             let client = match &listener.proxy_protocol {
                 None => peer,
                 // Boxed, so that it takes no memory of connections that have no header.

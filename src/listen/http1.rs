@@ -28,9 +28,9 @@ use crate::http1::{self, BadHead, Fields, Known, Length, RequestHead, ends_head,
 use crate::state::connection::{Connection, Phase};
 use crate::wire::Timer;
 
-/// How long a new connection has for its first request although the gateway drains: its client
-/// could not know.
-pub(super) const GRACE: Duration = Duration::from_millis(250);
+/// How long a new connection has for its first request, and a quiet one for another, although the
+/// gateway drains: its client could not know, and may have sent it already.
+pub(super) const GRACE: Duration = Duration::from_secs(1);
 
 /// How long, and how many bytes, a client that was refused may go on sending before its connection
 /// is cut: a cut while it sends would take the answer away from it.
@@ -173,8 +173,8 @@ impl<T: Transport> Http1<'_, T> {
             return Poll::Ready(Err(Unread::Broken));
         }
         let leaves_at = match (stage, phase) {
-            (Stage::Draining, Phase::Idle) => return Poll::Ready(Ok(None)),
-            (Stage::Draining, _) if is_new => Some(self.accepted + GRACE),
+            (Stage::Draining, Phase::Idle) => Some(self.ticket.since() + GRACE),
+            (Stage::Draining, _) if is_new => Some(self.accepted.max(self.ticket.since()) + GRACE),
             _ => None,
         };
         let limit = match phase {

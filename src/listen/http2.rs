@@ -3,17 +3,20 @@
 //! Each stream is a request of its own; the connection is quiet when none is open. A quiet one is
 //! told to go (GOAWAY) after the idle timeout, one that is drained at once, and its streams finish.
 //! A stream whose client takes nothing of its answer for the idle timeout is cut alone. A client
-//! that keeps asking and taking back is cut whole. The connection and its streams stand in one future:
+//! that keeps asking and taking back is cut whole. A panic of ours ends its stream alone. The connection and its streams stand in one future:
 //! there is no task and no channel between them. Must never look at a request.
 
 mod stream;
 
+use std::cell::Cell;
 use std::future::poll_fn;
+use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::FutureExt as _;
 use futures_util::stream::{FuturesUnordered, Stream as _};
 use h2::server::{Builder, Connection as Session, Handshake, SendResponse};
 use h2::{Ping, PingPong, RecvStream};
@@ -26,6 +29,7 @@ use super::http1::{Ended, GRACE};
 use super::serve::{Handler, Limits, Transport};
 use super::served::Ticket;
 use super::stall::Stall;
+use super::witness::witnessed;
 use crate::state::connection::{Connection, Phase};
 use crate::wire::Timer;
 
@@ -67,6 +71,7 @@ where
     let accepted = connection.since();
     connection.enter(Phase::Idle, Instant::now());
     let streams = Streams::new(limits.idle_timeout);
+    let is_told = Cell::new(false);
     let header_bytes = u32::try_from(limits.header_bytes).unwrap_or(u32::MAX);
     let handshake = Builder::new()
         .max_concurrent_streams(limits.concurrent_streams)
@@ -76,18 +81,26 @@ where
         .max_send_buffer_size(SEND_BUFFER)
         .max_pending_accept_reset_streams(UNSEEN_RESETS)
         .max_local_error_reset_streams(Some(OWN_RESETS))
-        .handshake(Stall::new(socket, limits.idle_timeout));
+        .handshake(Stall::new(socket, limits.idle_timeout, &is_told));
     let streams = &streams;
     let mut http2 = Http2 {
         protocol: Protocol::Shaking(handshake),
         open: FuturesUnordered::new(),
         // In memory of its own, where it stays: it is large.
-        begin: move |request, respond| Box::pin(answer(handler, streams, ticket, request, respond)),
+        begin: move |request, respond| {
+            let answering = answer(handler, streams, ticket, request, respond);
+            let guarded = AssertUnwindSafe(answering).catch_unwind();
+            Box::pin(guarded.map(|answered| {
+                if answered.is_err() {
+                    witnessed(&connection.listener.meters.panicked);
+                }
+            }))
+        },
         connection,
         ticket,
         quiet_for: limits.idle_timeout,
         leave_at: accepted + GRACE,
-        is_told: false,
+        is_told: &is_told,
         timer: Timer::default(),
     };
     let mut is_watched = false;
@@ -106,7 +119,7 @@ where
 
 /// One connection and its streams.
 struct Http2<'c, T, F, N> {
-    protocol: Protocol<T>,
+    protocol: Protocol<'c, T>,
     /// The streams whose requests are being served.
     open: FuturesUnordered<F>,
     /// Begins to serve a request.
@@ -118,16 +131,16 @@ struct Http2<'c, T, F, N> {
     /// When it is told to go in a drain.
     leave_at: Instant,
     /// Whether the client was told to go.
-    is_told: bool,
+    is_told: &'c Cell<bool>,
     timer: Timer,
 }
 
 /// How far the protocol is.
-enum Protocol<T> {
+enum Protocol<'c, T> {
     /// The client's preface is awaited.
-    Shaking(Handshake<Stall<T>, Bytes>),
+    Shaking(Handshake<Stall<'c, T>, Bytes>),
     /// Streams come and go.
-    Serving(Session<Stall<T>, Bytes>, Alive),
+    Serving(Session<Stall<'c, T>, Bytes>, Alive),
 }
 
 impl<T, F, N> Http2<'_, T, F, N>
@@ -162,7 +175,7 @@ where
         if let Protocol::Shaking(handshake) = &mut self.protocol {
             let mut session = ready!(Pin::new(handshake).poll(context))?;
             let alive = Alive::new(session.ping_pong());
-            if self.is_told {
+            if self.is_told.get() {
                 session.graceful_shutdown();
             }
             self.protocol = Protocol::Serving(session, alive);
@@ -181,7 +194,7 @@ where
     fn poll_due(&mut self, context: &mut Context<'_>) -> Poll<Option<Ended>> {
         let is_quiet = self.connection.phase() == Phase::Idle;
         let quiet_at = is_quiet.then(|| self.connection.since() + self.quiet_for);
-        let is_leaving = self.ticket.stage() >= Stage::Leaving && !self.is_told;
+        let is_leaving = self.ticket.stage() >= Stage::Leaving && !self.is_told.get();
         let leave_at = is_leaving.then_some(self.leave_at);
         let ask_at = match &mut self.protocol {
             Protocol::Shaking(_) => None,
@@ -193,7 +206,7 @@ where
         ready!(self.timer.poll(due, context));
         let now = Instant::now();
         let has_come = |at: Option<Instant>| at.is_some_and(|at| at <= now);
-        if has_come(quiet_at) && self.is_told {
+        if has_come(quiet_at) && self.is_told.get() {
             return Poll::Ready(Some(Ended::Well));
         }
         let goes = has_come(quiet_at) || has_come(leave_at);
@@ -206,7 +219,7 @@ where
             }
         }
         if goes {
-            self.is_told = true;
+            self.is_told.set(true);
             self.quiet_for = GOODBYE;
             self.connection.quiet_from(now);
         }

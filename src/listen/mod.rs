@@ -20,6 +20,7 @@ mod spelling;
 mod spread;
 mod stall;
 mod tls;
+mod witness;
 
 pub use accept::{Acceptor, serve};
 pub use bind::{Bound, bind, somaxconn};

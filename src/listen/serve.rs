@@ -84,7 +84,7 @@ pub(super) async fn either<T, H>(
     let mut opened = Opened::new(socket);
     let left = async {
         ticket.reached(Stage::Draining).await;
-        sleep_until(accepted + http1::GRACE).await;
+        sleep_until(accepted.max(ticket.since()) + http1::GRACE).await;
     };
     let protocol = tokio::select! {
         biased;

@@ -12,7 +12,7 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use tokio::sync::Notify;
-use tokio::time::interval;
+use tokio::time::{Instant, interval};
 
 use super::drain::{Draining, Stage};
 
@@ -24,6 +24,8 @@ pub(super) struct Served {
     count: Cell<usize>,
     ended: Notify,
     stage: Cell<Stage>,
+    /// When that was reached, as far as it is known here.
+    since: Cell<Instant>,
     wakers: RefCell<Wakers>,
     date: RefCell<Rc<str>>,
 }
@@ -46,6 +48,7 @@ impl Default for Served {
             count: Cell::new(0),
             ended: Notify::new(),
             stage: Cell::new(Stage::Serving),
+            since: Cell::new(Instant::now()),
             wakers: RefCell::default(),
             date: RefCell::new(date()),
         }
@@ -68,6 +71,7 @@ impl Served {
             for stage in [Stage::Leaving, Stage::Draining, Stage::Stopped] {
                 draining.reached(stage).await;
                 self.stage.set(stage);
+                self.since.set(Instant::now());
                 let wakers = std::mem::take(&mut *self.wakers.borrow_mut());
                 for waker in wakers.slots.iter().flatten() {
                     waker.wake_by_ref();
@@ -113,6 +117,11 @@ impl Ticket {
     /// How far the shutdown is.
     pub(super) fn stage(&self) -> Stage {
         self.served.stage.get()
+    }
+
+    /// Since when it is that far.
+    pub(super) fn since(&self) -> Instant {
+        self.served.since.get()
     }
 
     /// The time of day as an answer's `Date` has it, half a second old at most.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use rustls::{Error, InvalidMessage, PeerIncompatible};
 use socket2::SockRef;
 use tokio::net::TcpStream;
-use tokio::time::{Instant, sleep_until, timeout_at};
+use tokio::time::{Instant, sleep, timeout_at};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
@@ -46,7 +46,7 @@ impl Doorman {
         let shaking = timeout_at(accepted + limit, acceptor.accept(socket));
         let drained = async {
             draining.reached(Stage::Draining).await;
-            sleep_until(accepted + GRACE).await;
+            sleep(GRACE).await;
         };
         let shaken = tokio::select! {
             biased;

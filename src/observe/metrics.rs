@@ -31,6 +31,7 @@ mod issuers;
 mod labels;
 mod meters;
 mod names;
+mod panics;
 mod store;
 
 pub use admin::{AdminMeters, AdminRefusal};
@@ -46,6 +47,7 @@ use labels::{
 use meters::FILLED;
 pub use meters::{EndpointMeters, ListenerMeters, Presence, QuotaMeters, UpstreamMeters};
 pub use names::NAMES;
+pub use panics::Caught;
 use store::Stores;
 pub use store::{StoreMeters, StoredQuotaMeters};
 
@@ -77,6 +79,7 @@ pub struct Metrics {
     certificate_expiry: Family<Certified, Gauge>,
     issuers: issuers::Families,
     upstream_connections: Family<Pooled, Gauge>,
+    panics: Family<panics::By, Counter>,
     /// Which configuration serves, and how it came.
     pub configuration: Configuration,
     /// Requests being served. See [`Presence`].
@@ -118,6 +121,7 @@ impl Metrics {
             certificate_expiry: Family::default(),
             issuers: issuers::Families::default(),
             upstream_connections: Family::default(),
+            panics: Family::default(),
             configuration: Configuration::default(),
             requests_in_flight: Gauge::default(),
             in_flight_bytes: Gauge::default(),
@@ -126,6 +130,9 @@ impl Metrics {
             admin: AdminMeters::default(),
         };
         metrics.register(version);
+        for by in Caught::ALL {
+            let _ = metrics.panics(by);
+        }
         metrics
     }
 
@@ -225,6 +232,7 @@ impl Metrics {
             "forecourt_upstream_connections",
             self.upstream_connections.clone(),
         );
+        add(registry, "forecourt_panics_total", self.panics.clone());
         self.configuration.register(registry);
         add(
             registry,
@@ -300,6 +308,12 @@ impl Metrics {
         made(&self.worker_connections, Worker { worker })
     }
 
+    /// The counter of panics that were caught by this.
+    #[must_use]
+    pub fn panics(&self, by: Caught) -> Counter {
+        panics::counted(&self.panics, by)
+    }
+
     /// The handles of a listener.
     #[must_use]
     pub fn listener(&self, name: &str) -> ListenerMeters {
@@ -310,6 +324,7 @@ impl Metrics {
             untrusted: made(&self.proxy_refused, unproxied(name, "untrusted")),
             malformed: made(&self.proxy_refused, unproxied(name, "malformed")),
             late: made(&self.proxy_refused, unproxied(name, "late")),
+            panicked: self.panics(Caught::Connection),
         }
     }
 

@@ -14,6 +14,7 @@ pub mod line;
 pub mod log;
 pub mod metrics;
 pub mod otlp;
+pub mod panics;
 pub mod trace;
 
 pub use access::{AccessLog, Destination, Pen};
@@ -24,7 +25,7 @@ pub use decisions::{Decision, Decisions, Ring};
 pub use histogram::{Histogram, Seen};
 pub use line::Line;
 pub use metrics::{
-    AdminMeters, AdminRefusal, Cause, CredentialMeters, CredentialResult, EndpointMeters,
+    AdminMeters, AdminRefusal, Caught, Cause, CredentialMeters, CredentialResult, EndpointMeters,
     Exposition, HandshakeFailure, HandshakeMeters, KeyMeters, LOCAL, ListenerMeters, Metrics,
     NAMES, Presence, QuotaMeters, StoreMeters, StoredQuotaMeters, TokenMeters, UpstreamMeters,
 };

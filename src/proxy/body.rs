@@ -10,6 +10,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 
+use super::panicked::{self, guarded_call};
 use super::record::Record;
 use crate::protocol::Outcome;
 use crate::protocol::envelope::is_error_response;
@@ -110,6 +111,42 @@ impl HttpBody for Body {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Fault>>> {
+        let polled = guarded_call(|| self.as_mut().poll_source(context));
+        polled.unwrap_or_else(|_| Poll::Ready(Some(Err(self.broken()))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.source {
+            Source::Made(bytes) => bytes.is_empty(),
+            Source::Relayed(body) => body.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.source {
+            Source::Made(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Source::Relayed(body) => body.size_hint(),
+        }
+    }
+}
+
+impl Body {
+    /// A panic while the answer was passed on: what came of it is all there will be, and it looks cut.
+    #[cold]
+    fn broken(&mut self) -> Fault {
+        self.source = Source::Made(Bytes::new());
+        if let Some(record) = &mut self.record {
+            panicked::note(record.worker(), Some(record.request_id.as_str()));
+            record.because("a panic");
+        }
+        self.end(Outcome::Internal);
+        Fault::unsendable("a panic")
+    }
+
+    fn poll_source(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Fault>>> {
         let polled = match &mut self.source {
             Source::Made(bytes) if bytes.is_empty() => Poll::Ready(None),
             Source::Made(bytes) => {
@@ -154,19 +191,5 @@ impl HttpBody for Body {
             }
         }
         polled
-    }
-
-    fn is_end_stream(&self) -> bool {
-        match &self.source {
-            Source::Made(bytes) => bytes.is_empty(),
-            Source::Relayed(body) => body.is_end_stream(),
-        }
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        match &self.source {
-            Source::Made(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            Source::Relayed(body) => body.size_hint(),
-        }
     }
 }

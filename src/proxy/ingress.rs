@@ -12,14 +12,15 @@
 //! 7. The same bytes go out with absent headers filled in (`forward`).
 //! 8. The answer streams back untouched (`reply`).
 //!
-//! Whatever stops a request on the way goes to `respond`. Must never look inside the
-//! configuration, and never answer by itself.
+//! Whatever stops a request on the way goes to `respond`, a panic of ours included (`panicked`). Must
+//! never look inside the configuration, and never answer by itself.
 
 use std::error::Error;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use futures_util::FutureExt as _;
 use http::{Method, Version};
 use http_body::Body as HttpBody;
 
@@ -29,9 +30,10 @@ use super::credential::{self, Keeping, Knock};
 use super::forward::{Head, Place, lines, target};
 use super::intake::{Allowance, Held, Unread, read};
 use super::onward::Onward;
+use super::panicked::{self, guarded};
 use super::record::Record;
 use super::reply::Passed;
-use super::respond::{Refused, Stop, respond};
+use super::respond::{Refused, Stop, give_up, respond};
 use super::worker::Worker;
 use super::{admit, client, fault, media, probe, reply, stored, strict};
 use crate::http1::{Answer, RequestHead};
@@ -44,8 +46,26 @@ use crate::upstream::{self, Fault, Reply, Upstream};
 /// How much of a body is read for the id of a call that is refused by its credential, in bytes.
 const READ_FOR_ID: u64 = 64 << 10;
 
-/// Serves one request.
-pub async fn handle<B>(
+/// Serves one request, whatever happens to it.
+pub fn handle<'w, B>(
+    worker: &'w Rc<Worker>,
+    connection: &'w Rc<Connection>,
+    head: RequestHead,
+    body: B,
+) -> impl Future<Output = Answer<Body>> + use<'w, B>
+where
+    B: HttpBody<Data = Bytes> + Unpin,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    guarded(serve(worker, connection, head, body)).map(|served| {
+        served.unwrap_or_else(|_| {
+            panicked::note(worker, None);
+            give_up()
+        })
+    })
+}
+
+async fn serve<B>(
     worker: &Rc<Worker>,
     connection: &Rc<Connection>,
     head: RequestHead,
@@ -61,23 +81,19 @@ where
     let snapshot = worker.snapshot();
     let mut record = Record::begin(worker, connection, &head, snapshot.generation);
     let onward = &worker.pools;
-    let passed = pass(
-        worker,
-        connection,
-        &snapshot,
-        onward,
-        head,
-        body,
-        &mut record,
-    )
-    .await;
+    let mut held = None;
+    let kept = (&mut held, &mut *record);
+    let passed = pass(worker, connection, &snapshot, onward, head, body, kept);
+    let passed = guarded(passed).await;
     match passed {
-        Ok(passed) => reply::relay(passed, record),
-        Err(stop) => respond(stop, record),
+        Ok(Ok(passed)) => reply::relay(passed, record),
+        Ok(Err(stop)) => respond(stop, record),
+        Err(_) => respond(panicked::stop(held.as_ref(), &mut record), record),
     }
 }
 
-/// Routes one request and takes it as far as it goes; `onward` is where it may go on.
+/// Routes one request and takes it as far as it goes; `onward` is where it may go on. What was read of
+/// it, and what is remembered, is kept outside.
 pub(super) async fn pass<'s, B, O: Onward>(
     worker: &Worker,
     connection: &Connection,
@@ -85,7 +101,7 @@ pub(super) async fn pass<'s, B, O: Onward>(
     onward: &O,
     head: RequestHead,
     body: B,
-    record: &mut Record,
+    (held, record): (&mut Option<Held>, &mut Record),
 ) -> Result<Passed<'s>, Stop>
 where
     B: HttpBody<Data = Bytes> + Unpin,
@@ -118,7 +134,7 @@ where
                 query,
                 is_marked,
             };
-            call.serve(body, record).await
+            call.serve(body, held, record).await
         }
         Errand::Relay(endpoint, place) => {
             record.at(endpoint);
@@ -203,7 +219,12 @@ struct Call<'s, 'r, O> {
 }
 
 impl<'s, O: Onward> Call<'s, '_, O> {
-    async fn serve<B>(self, body: B, record: &mut Record) -> Result<Passed<'s>, Stop>
+    async fn serve<B>(
+        self,
+        body: B,
+        held: &mut Option<Held>,
+        record: &mut Record,
+    ) -> Result<Passed<'s>, Stop>
     where
         B: HttpBody<Data = Bytes> + Unpin,
         B::Error: Into<Box<dyn Error + Send + Sync>>,
@@ -231,7 +252,7 @@ impl<'s, O: Onward> Call<'s, '_, O> {
         }
 
         let held = match self.body(body).await {
-            Ok(held) => held,
+            Ok(read) => held.insert(read),
             Err(stop) => {
                 stored::charge(endpoint, &subject, fields, record).await;
                 return Err(stop);

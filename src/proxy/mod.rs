@@ -19,6 +19,7 @@
 //! | `reply` | what of the upstream's answer the client receives |
 //! | `respond` | every answer the gateway makes itself |
 //! | `fault` | what a failure becomes |
+//! | `panicked` | what a panic becomes |
 //! | `body` | the bodies of answers, and when a request has ended |
 //! | `request_id` | under which id a request is known |
 //! | `repeated` | whether an error was spelled before |
@@ -41,6 +42,7 @@ mod intake;
 mod location;
 mod media;
 mod onward;
+mod panicked;
 mod probe;
 mod record;
 mod repeated;

@@ -3,33 +3,36 @@
 //!
 //! A record is dropped exactly once, whatever happens to its request; dropping it counts and logs.
 //! Until something else is said its outcome is `client_gone`: a request whose future is dropped
-//! was abandoned by its client. Must never hold a body or a credential.
+//! was abandoned by its client, unless a panic drops it. Must never hold a body or a credential.
 
+mod made;
 mod remembered;
 
 use std::borrow::Cow;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Method, StatusCode, Uri, Version};
 use tokio::time::Instant;
-use uuid::Uuid;
+
+pub(super) use made::Made;
+use remembered::Remembered;
 
 use super::client::Told;
 use super::request_id::RequestId;
 use super::trace::Trace;
 use super::worker::Worker;
 use crate::http1::{Known, RequestHead};
-use crate::limit::{Announced, Caller, Seats, Shortage};
+use crate::limit::{Announced, Caller, Seats};
 use crate::observe::otlp::Recorded;
 use crate::observe::{LOCAL, Line, Presence, Timestamp};
 use crate::protocol::{Activation, Envelope, Outcome, Step, Steps};
 use crate::state::Endpoint;
 use crate::state::connection::Connection;
 use crate::upstream::Place;
-use remembered::Remembered;
 
 /// One request, from its head to its end.
 #[derive(Debug)]
@@ -77,19 +80,6 @@ pub(super) struct Record {
     seats: Option<Seats>,
     /// Who decided on quotas of which a store keeps some.
     limit_source: Option<&'static str>,
-}
-
-/// What is remembered of an answer the gateway made.
-#[derive(Debug)]
-pub(super) struct Made {
-    /// The JSON-RPC error number.
-    pub(super) code: i32,
-    /// The `error_id`, where the answer carries one.
-    pub(super) error_id: Option<Uuid>,
-    /// The wait it told, in ms.
-    pub(super) retry_after_ms: Option<u64>,
-    /// Which of the endpoint's quotas refused, and at what cost.
-    pub(super) shortage: Option<Shortage>,
 }
 
 impl Record {
@@ -143,6 +133,21 @@ impl Record {
     /// Whether only the head of an answer is asked for.
     pub(super) fn asks_head(&self) -> bool {
         self.method == Method::HEAD
+    }
+
+    /// Whether it is a JSON-RPC call.
+    pub(super) fn is_a_call(&self) -> bool {
+        self.method == Method::POST
+    }
+
+    /// Whether it went on its way to an upstream.
+    pub(super) const fn was_forwarded(&self) -> bool {
+        self.forwarded.is_some()
+    }
+
+    /// Which of the endpoint's contracts it is held to, as far as that was found out.
+    pub(super) const fn pin(&self) -> usize {
+        self.pin
     }
 
     /// The worker that serves it.
@@ -290,6 +295,10 @@ impl Drop for Record {
     fn drop(&mut self) {
         let now = Instant::now();
         self.connection.end(now);
+        if thread::panicking() {
+            // Nobody is left who could say so.
+            self.outcome = Outcome::Internal;
+        }
         let took = now.duration_since(self.started);
         let endpoint = self.endpoint.as_deref();
         endpoint.inspect(|endpoint| endpoint.note(self.outcome));

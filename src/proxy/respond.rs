@@ -107,6 +107,22 @@ impl From<Unfit> for Stop {
     }
 }
 
+/// What is said where nothing is known that could be said it in.
+const FAILED: &str = "the gateway failed";
+
+/// Answers a request of which nothing is left, not even its record: a panic took it.
+pub(super) fn give_up() -> Answer<Body> {
+    let mut lines = Lines::new();
+    lines.push(b"cache-control", b"no-store");
+    lines.push(b"content-type", b"text/plain; charset=utf-8");
+    lines.closes = true;
+    Answer {
+        status: StatusCode::INTERNAL_SERVER_ERROR,
+        lines,
+        body: Body::apart(Bytes::from(format!("{FAILED}\n"))),
+    }
+}
+
 /// Answers a request that did not go through.
 pub(super) fn respond(stop: Stop, mut record: Box<Record>) -> Answer<Body> {
     match stop {
@@ -133,8 +149,11 @@ pub(super) fn respond(stop: Stop, mut record: Box<Record>) -> Answer<Body> {
         }
         Stop::RelayFailed(refusal) => {
             let status = refusal.mapped_status();
-            let text = if refusal.outcome() == Outcome::Overloaded {
+            let outcome = refusal.outcome();
+            let text = if outcome == Outcome::Overloaded {
                 "too much is being served"
+            } else if outcome == Outcome::Internal {
+                FAILED
             } else {
                 "the dealer agent failed"
             };
@@ -152,7 +171,7 @@ pub(super) fn respond(stop: Stop, mut record: Box<Record>) -> Answer<Body> {
             // A refusal is only ever made at an endpoint.
             None => plain(
                 StatusCode::INTERNAL_SERVER_ERROR,
-                "the gateway failed",
+                FAILED,
                 Outcome::Internal,
                 record,
             ),

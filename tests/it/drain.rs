@@ -89,6 +89,33 @@ fn in_order() {
 }
 
 #[test]
+fn a_quiet_connection_is_heard_once_more() {
+    let upstream = Upstream::recording();
+    let gateway = Gateway::start_whole(&shutdown("0s", "20s", &upstream));
+    let refused = Post::to("/a2a").field("A2A-Version", "9.9").body(call("1"));
+    let mut quiet = gateway.client();
+    assert!(!quiet.ask(refused.bytes()).closes());
+    let mut silent = gateway.client();
+    let mut new = gateway.client();
+    std::thread::scope(|scope| {
+        let draining = scope.spawn(|| drain(&gateway));
+        wait_until("not ready", || gateway.admin_get("/readyz").status == 503);
+        // What is on its way when the gateway begins to drain comes to a connection that is still there.
+        assert!(stays(Duration::from_millis(200), || quiet.is_quiet()
+            && new.is_quiet()));
+        for client in [&mut quiet, &mut new] {
+            let answer = client.ask(post(call("2")));
+            assert_eq!((answer.status, answer.closes()), (200, true));
+            assert!(client.is_closed());
+        }
+        // One that has nothing to say is not waited for much longer.
+        assert!(silent.is_closed());
+        draining.join().unwrap();
+    });
+    assert_eq!(upstream.count(), 2);
+}
+
+#[test]
 fn from_the_first_moment_each_answer_ends_its_connection() {
     let upstream = Upstream::recording();
     let gateway = Gateway::start_whole(&shutdown("20s", "1s", &upstream));

@@ -1,6 +1,6 @@
 //! What `[admin]` means.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use super::KeySha256;
 
@@ -14,6 +14,9 @@ pub struct Admin {
 }
 
 impl Admin {
+    /// Where it is bound unless something else is said.
+    pub const USUAL: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9901);
+
     /// Whether only this machine reaches it.
     #[must_use]
     pub fn is_local(&self) -> bool {

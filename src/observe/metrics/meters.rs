@@ -126,6 +126,8 @@ pub struct ListenerMeters {
     pub malformed: Counter,
     /// Connections closed because the PROXY header was not complete in time.
     pub late: Counter,
+    /// Connections, and streams of them, that a panic ended; over all listeners.
+    pub panicked: Counter,
 }
 
 /// What is counted for one upstream. Clones count together.

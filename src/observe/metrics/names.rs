@@ -107,6 +107,10 @@ pub const NAMES: &[(&str, &str)] = &[
         "Connections to an upstream, idle or active",
     ),
     (
+        "forecourt_panics_total",
+        "Panics of the gateway's own code, by what caught them",
+    ),
+    (
         "forecourt_config_reloads_total",
         "Configuration reloads: success, or failure where the old one serves on",
     ),

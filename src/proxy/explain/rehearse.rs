@@ -131,7 +131,6 @@ impl Rehearsal {
             tracer: None,
             pen: Pen::nowhere(),
             ring: decisions.ring(0),
-            tracer: None,
             wall: Arc::clone(ground.wall),
             readiness: Arc::clone(ground.readiness),
         });
@@ -220,7 +219,16 @@ impl Rehearsal {
         record: &mut Record,
     ) -> Option<Stop> {
         let (worker, connection) = (&self.worker, &self.connection);
-        let passing = ingress::pass(worker, connection, &self.snapshot, halt, head, body, record);
+        let mut held = None;
+        let passing = ingress::pass(
+            worker,
+            connection,
+            &self.snapshot,
+            halt,
+            head,
+            body,
+            (&mut held, record),
+        );
         let mut passing = pin!(passing);
         poll_fn(|context| match passing.as_mut().poll(context) {
             Poll::Ready(ended) => Poll::Ready(ended.err()),

@@ -26,6 +26,15 @@ pub struct Ended {
     pub stderr: String,
 }
 
+/// What this program was told by a variable.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "how tests run is said from outside"
+)]
+pub fn told(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
 fn command() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_forecourt"));
     command.env_clear().env("DEALER_TOKEN", "dealer-secret");
@@ -64,6 +73,23 @@ impl Process {
     pub fn start(file: &Path) -> Self {
         let mut command = command();
         command.args(["run", "-c"]).arg(file).stdin(Stdio::null());
+        Self::spawn(command)
+    }
+
+    /// The same with these variables.
+    pub fn start_with(file: &Path, environment: &[(&str, &str)]) -> Self {
+        let mut command = command();
+        command.args(["run", "-c"]).arg(file).stdin(Stdio::null());
+        command.envs(environment.iter().copied());
+        Self::spawn(command)
+    }
+
+    /// A test of this program as a process of its own, which is told a file and these variables.
+    pub fn start_test(test: &str, file: &Path, environment: &[(&str, &str)]) -> Self {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.env_clear().args([test, "--exact", "--nocapture"]);
+        command.env("FORECOURT_AS_A_PROCESS", file);
+        command.envs(environment.iter().copied());
         Self::spawn(command)
     }
 
@@ -124,6 +150,13 @@ impl Process {
         }
     }
 
+    /// Whether it has said so by now.
+    pub fn has_said(&mut self, message: &str) -> bool {
+        self.seen.extend(self.diagnostics.try_iter());
+        let told = format!("\"message\":\"{message}\"");
+        self.seen.iter().any(|line| line.contains(&told))
+    }
+
     /// The addresses of the listener and of the admin socket.
     #[track_caller]
     pub fn addresses(&mut self) -> (SocketAddr, SocketAddr) {
@@ -160,6 +193,14 @@ impl Process {
     pub fn descriptors(&self) -> usize {
         let all = std::fs::read_dir(format!("/proc/{}/fd", self.id()));
         all.unwrap().count()
+    }
+
+    /// The names of its threads.
+    pub fn threads(&self) -> Vec<String> {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.id())).unwrap();
+        let names = tasks.map(|task| std::fs::read_to_string(task.unwrap().path().join("comm")));
+        let names = names.filter_map(Result::ok);
+        names.map(|name| name.trim_end().to_owned()).collect()
     }
 
     pub fn id(&self) -> u32 {
