@@ -15,8 +15,9 @@ pub(super) fn run(file: PathBuf) -> ExitCode {
     let inherited = match Inherited::from_env() {
         Ok(inherited) => inherited,
         Err(error) => {
-            eprintln!("cannot use the sockets that were passed to this process: {error}");
-            return ExitCode::FAILURE;
+            return fail(format_args!(
+                "cannot use the sockets that were passed to this process: {error}"
+            ));
         }
     };
     let options = Options::new(file);
