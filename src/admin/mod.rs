@@ -8,6 +8,7 @@
 //! | `GET /config` | the configuration that serves, in JSON, secrets masked |
 //! | `GET /status` | listeners, endpoints, upstreams, the last reload: JSON |
 //! | `POST /reload` | reads the configuration file now: 200, or 422 with every problem |
+//! | `GET`, `PUT /log` | the level of the diagnostics; changes it for a time: JSON |
 //! | `GET /limits` | quotas in use, and who asks most: JSON |
 //! | `GET`, `DELETE /limits/{caller}` | how a caller's buckets stand, here and in stores; forgives it |
 //!
@@ -18,6 +19,7 @@ mod answer;
 mod config;
 mod guard;
 mod limits;
+mod log;
 mod probe;
 mod route;
 mod status;
@@ -45,7 +47,7 @@ use tower_http::set_header::SetResponseHeaderLayer;
 
 use answer::{Answer, text};
 
-use crate::observe::Timestamp;
+use crate::observe::{Timestamp, WallClock};
 use crate::state::{Readiness, Reloader, Shared};
 
 /// How many connections the admin socket serves at once.
@@ -65,6 +67,8 @@ pub struct Office {
     pub readiness: Arc<Readiness>,
     /// The process.
     pub process: Arc<Process>,
+    /// The time of day.
+    pub wall: Arc<dyn WallClock>,
 }
 
 /// What does not change while the process lives.

@@ -9,7 +9,7 @@ use http::{Method, Request, StatusCode};
 
 use super::answer::{Answer, text};
 use super::guard::is_from_an_operator;
-use super::{Office, config, limits, probe, status};
+use super::{Office, config, limits, log, probe, status};
 
 /// What there is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +20,7 @@ pub(super) enum Page {
     Config,
     Status,
     Reload,
+    Log,
     Limits,
     Caller,
 }
@@ -33,6 +34,7 @@ impl Page {
             "/config" => Self::Config,
             "/status" => Self::Status,
             "/reload" => Self::Reload,
+            "/log" => Self::Log,
             "/limits" => Self::Limits,
             _ if caller(path).is_some() => Self::Caller,
             _ => return None,
@@ -49,6 +51,7 @@ impl Page {
             | Self::Status
             | Self::Limits => "GET, HEAD",
             Self::Caller => "GET, HEAD, DELETE",
+            Self::Log => "GET, HEAD, PUT",
             Self::Reload => "POST",
         }
     }
@@ -64,13 +67,19 @@ impl Page {
             | Self::Limits
             | Self::Caller
             | Self::Reload => 0,
+            Self::Log => log::LARGEST,
         }
     }
 
     const fn is_for_operators(self) -> bool {
         match self {
             Self::Live | Self::Ready | Self::Metrics => false,
-            Self::Config | Self::Status | Self::Reload | Self::Limits | Self::Caller => true,
+            Self::Config
+            | Self::Status
+            | Self::Reload
+            | Self::Log
+            | Self::Limits
+            | Self::Caller => true,
         }
     }
 }
@@ -105,6 +114,8 @@ impl Office {
             Page::Config => config::show(self),
             Page::Status => status::tell(self),
             Page::Reload => config::reload(self),
+            Page::Log if *method == Method::PUT => log::turn(self, request.body()),
+            Page::Log => log::show(self),
             Page::Limits => limits::all(self),
             Page::Caller if *method == Method::DELETE => {
                 limits::forgive(self, caller(path).unwrap_or_default()).await

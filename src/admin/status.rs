@@ -2,8 +2,10 @@
 //! snapshot.
 //!
 //! Counters are those of `/metrics`; outcomes that never happened are left out. Must never show a
-//! secret or a caller: names here are the configuration's.
+//! secret. Names here are the configuration's, but for callers whom a step in report mode would have
+//! refused.
 
+mod finding;
 mod issuer;
 
 use std::collections::BTreeMap;
@@ -12,8 +14,8 @@ use std::num::NonZeroU32;
 
 use serde::Serialize;
 
-use super::Office;
 use super::answer::{Answer, json};
+use super::{Office, log};
 use crate::config::{self, Problems, Settings};
 use crate::observe::{QuotaMeters, rfc3339};
 use crate::state::reload::Reloaded;
@@ -37,6 +39,9 @@ struct Status<'s> {
     quotas: Vec<Quota<'s>>,
     upstreams: Vec<Upstream<'s>>,
     limiter: Limiter,
+    /// What steps in report mode would have refused.
+    report_findings: Vec<finding::Finding>,
+    log: log::Shown,
     requests_in_flight: i64,
     in_flight_bytes: i64,
     access_log_dropped: u64,
@@ -199,6 +204,8 @@ pub(super) fn tell(office: &Office) -> Answer {
             most_keys: settings.limits.limiter_keys,
             overflow: limiter.overflowed(),
         },
+        report_findings: finding::findings(&office.shared.findings),
+        log: log::shown(office),
         requests_in_flight: metrics.requests_in_flight.get(),
         in_flight_bytes: metrics.in_flight_bytes.get(),
         access_log_dropped: metrics.access_log_dropped.get(),

@@ -46,6 +46,7 @@ impl Control {
             reloader: Arc::clone(&self.reloader),
             readiness: self.readiness,
             process: Arc::new(self.process),
+            wall: Arc::clone(&self.wall),
         };
         let admin = async {
             if let Err(error) = admin::serve(self.admin, office).await {
@@ -57,7 +58,8 @@ impl Control {
             () = admin => {}
             () = issuers::follow(Arc::clone(&self.reloader), self.wall) => {}
             () = watch::follow(self.reloader) => {}
-            () = keep_house(self.shared) => {}
+            () = keep_house(Arc::clone(&self.shared)) => {}
+            () = self.shared.logs.level.follow() => {}
             // Probes and metrics answer until the very end.
             () = draining.reached(Stage::Stopped) => {}
         }

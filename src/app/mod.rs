@@ -22,10 +22,10 @@ use crate::config::{self, Problems, Settings};
 use crate::limit::Limiter;
 use crate::limit::shared::Thread;
 use crate::listen::{Drain, Stage};
-use crate::observe::{AccessLog, Destination, Metrics, log};
+use crate::observe::{AccessLog, Dial, Metrics, log};
 use crate::proxy::Budget;
 use crate::state::reload::{Reloaded, Reloader};
-use crate::state::{Readiness, Rejected, Shared};
+use crate::state::{self, Findings, Logs, Readiness, Rejected, Shared};
 
 pub use sockets::Inherited;
 
@@ -83,6 +83,7 @@ pub fn flush_log() {
 
 /// A running gateway.
 pub struct Gateway {
+    shared: Arc<Shared>,
     reloader: Arc<Reloader>,
     readiness: Arc<Readiness>,
     drain: Drain,
@@ -117,14 +118,22 @@ impl Gateway {
             tracing::warn!("{warning}");
         }
         let metrics = Metrics::new(env!("CARGO_PKG_VERSION"));
-        let access = AccessLog::start(&destination(&settings), metrics.access_log_dropped.clone())
+        let manner = state::logs::manner(&settings.log);
+        let access = AccessLog::start(&manner, metrics.access_log_dropped.clone())
             .map_err(StartError::AccessLog)?;
+        let level = Dial::new(
+            log::installed().cloned(),
+            settings.log.level.name(),
+            metrics.log_level_changed.clone(),
+        );
         let budget = Arc::new(Budget::new(metrics.in_flight_bytes.clone()));
         let shared = Arc::new(Shared {
             limiter: Limiter::new(Arc::clone(&options.clock), settings.limits.limiter_keys),
             metrics,
             clock: Arc::clone(&options.clock),
             stores: Thread::default(),
+            logs: Logs::new(access.switch(), level),
+            findings: Findings::default(),
         });
 
         let workers = worker_count(&settings);
@@ -153,6 +162,7 @@ impl Gateway {
         let readiness = Arc::new(Readiness::default());
         let drain = Drain::default();
         let mut gateway = Self {
+            shared: Arc::clone(&shared),
             reloader: Arc::clone(&reloader),
             readiness: Arc::clone(&readiness),
             workers: Vec::with_capacity(workers),
@@ -210,6 +220,11 @@ impl Gateway {
     /// Why not; the old configuration serves on.
     pub fn reload(&self) -> Result<Reloaded, Rejected> {
         self.reloader.reload()
+    }
+
+    /// Opens the access log's file anew, as after a rotation.
+    pub fn reopen_access_log(&self) {
+        self.shared.logs.reopen();
     }
 
     /// Writes out every access-log line of requests that have ended.
@@ -290,14 +305,6 @@ fn worker_count(settings: &Settings) -> usize {
         .workers
         .or_else(|| thread::available_parallelism().ok())
         .map_or(1, NonZeroUsize::get)
-}
-
-fn destination(settings: &Settings) -> Destination {
-    match &settings.log.access {
-        config::AccessLog::Stdout => Destination::Stdout,
-        config::AccessLog::Off => Destination::Off,
-        config::AccessLog::File(path) => Destination::File(path.clone()),
-    }
 }
 
 fn tell_what_starts(

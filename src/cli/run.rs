@@ -65,16 +65,18 @@ pub(super) fn run(file: PathBuf) -> ExitCode {
     code
 }
 
-/// Serves until told to stop: SIGHUP reloads, SIGTERM and SIGINT drain, a second one cuts.
+/// Serves until told to stop: SIGHUP reloads, SIGUSR1 opens the access log anew, SIGTERM and SIGINT drain, a second one cuts.
 async fn serve(options: Options, inherited: Inherited) -> Result<(), StartError> {
     let signals = || -> std::io::Result<_> {
         Ok((
             signal(SignalKind::hangup())?,
+            signal(SignalKind::user_defined1())?,
             signal(SignalKind::terminate())?,
             signal(SignalKind::interrupt())?,
         ))
     };
-    let (mut hangup, mut terminate, mut interrupt) = signals().map_err(StartError::Thread)?;
+    let (mut hangup, mut rotated, mut terminate, mut interrupt) =
+        signals().map_err(StartError::Thread)?;
     let gateway = Gateway::start_with(options, inherited)?;
     loop {
         tokio::select! {
@@ -82,6 +84,7 @@ async fn serve(options: Options, inherited: Inherited) -> Result<(), StartError>
                 // The outcome is logged and counted where it happens.
                 let _ = gateway.reload();
             }
+            _ = rotated.recv() => gateway.reopen_access_log(),
             _ = terminate.recv() => break,
             _ = interrupt.recv() => break,
         }

@@ -1,9 +1,13 @@
-//! Decides how amounts are written: durations (`"250ms"`), sizes (`"64KiB"`), rates (`"60/min"`).
+//! Decides how amounts are written: durations (`"250ms"`), sizes (`"64KiB"`), rates (`"60/min"`), shares (`"10%"`).
 //! An integer and a unit; no bare numbers, no fractions, no spaces, one spelling each.
 //!
 //! Must never round, saturate or overflow: what does not fit is a problem.
 
+mod percent;
+
 use std::time::Duration;
+
+pub(crate) use percent::{Percent, spell_percent};
 
 use crate::config::read::{FromText, Wrong};
 use crate::config::schema::Shape;

@@ -12,13 +12,13 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 
-use crate::config::amount::{NonZeroDuration, Size};
+use crate::config::amount::{NonZeroDuration, Percent, Size};
 use crate::config::proof::KeyHeader;
 use crate::config::read::{At, Field, List};
 use crate::config::report::Span;
 use crate::config::settings::{
-    Authenticate, CertificateName, ClientHeader, Identify, KeySha256, Level, LogFormat,
-    RateLimitHeaders, Secret,
+    AccessFormat, Authenticate, CertificateName, ClientHeader, Identify, KeySha256, Level,
+    LogFormat, RateLimitHeaders, Secret,
 };
 use crate::config::table::{Named, Table, Tables};
 use crate::config::web::{Host, Path, ServerName, UpstreamUrl};
@@ -100,6 +100,8 @@ pub(crate) struct Limits {
 
 pub(crate) struct Log {
     pub(crate) access: Field<Filled>,
+    pub(crate) access_format: Field<AccessFormat>,
+    pub(crate) access_ok_sample: Field<Percent>,
     pub(crate) format: Field<LogFormat>,
     pub(crate) level: Field<Level>,
 }
@@ -273,6 +275,8 @@ fn limits(mut table: Table<'_>) -> Limits {
 fn log(mut table: Table<'_>) -> Log {
     let log = Log {
         access: table.field("access"),
+        access_format: table.field("access_format"),
+        access_ok_sample: table.field("access_ok_sample"),
         format: table.field("format"),
         level: table.field("level"),
     };

@@ -39,11 +39,11 @@ pub use problem::{Excerpt, Problem, Problems, Severity};
 pub use read::name_flaw;
 pub use schema::schema;
 pub use settings::{
-    AccessLog, Admin, Algorithm, Allowance, Authenticate, Caller, Callers, CertificateName,
-    ClientHeader, Clients, Endpoint, Front, Identify, Issuer, Jwks, Kept, KeySha256, Level, Limits,
-    Listener, Log, LogFormat, NamedFile, OnStoreError, PairFiles, Pin, Place, Plan, Quota,
-    RateLimitHeaders, Runtime, Secret, Settings, Shutdown, Store, StoreTopology, Tls, Upstream,
-    UpstreamTls,
+    AccessFormat, AccessLog, Admin, Algorithm, Allowance, Authenticate, Caller, Callers,
+    CertificateName, ClientHeader, Clients, Endpoint, Front, Identify, Issuer, Jwks, Kept,
+    KeySha256, Level, Limits, Listener, Log, LogFormat, NamedFile, OnStoreError, PairFiles, Pin,
+    Place, Plan, Quota, RateLimitHeaders, Runtime, Secret, Settings, Shutdown, Store,
+    StoreTopology, Tls, Upstream, UpstreamTls,
 };
 pub use store::{Node, StoreUrl};
 pub use web::{Host, KeysUrl, UpstreamUrl};
@@ -71,6 +71,12 @@ impl Format {
             .is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
         if is_json { Self::Json } else { Self::Toml }
     }
+}
+
+/// A duration as the configuration writes it, such as `10m`; `None` where it is none.
+#[must_use]
+pub fn duration(text: &str) -> Option<std::time::Duration> {
+    read::FromText::from_text(text).ok()
 }
 
 /// Reads a file into settings.

@@ -39,6 +39,23 @@ pub struct Problem {
     pub excerpt: Option<Excerpt>,
 }
 
+impl Problem {
+    /// A problem that stands nowhere in particular.
+    #[must_use]
+    pub fn of_the_file(what: &str) -> Self {
+        Self {
+            severity: Severity::Error,
+            file: "".into(),
+            line: 0,
+            column: 0,
+            path: "".into(),
+            what: what.into(),
+            hint: None,
+            excerpt: None,
+        }
+    }
+}
+
 /// A source line with the faulty part marked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Excerpt {

@@ -29,7 +29,7 @@ pub use files::{NamedFile, PairFiles, Place};
 pub use front::{ClientHeader, Front};
 pub use issuer::{Algorithm, Issuer, Jwks};
 pub use listener::{Clients, Listener, Tls};
-pub use log::{AccessLog, Level, Log, LogFormat};
+pub use log::{AccessFormat, AccessLog, Level, Log, LogFormat};
 pub use quota::{Allowance, Plan, Quota};
 pub use store::{Kept, OnStoreError, Store, StoreTopology};
 pub use upstream::{Upstream, UpstreamTls};
@@ -46,7 +46,7 @@ pub struct Settings {
     pub admin: Admin,
     /// `[limits]`.
     pub limits: Limits,
-    /// `[log]`. Needs a restart.
+    /// `[log]`. Its `format` needs a restart.
     pub log: Log,
     /// `[shutdown]`.
     pub shutdown: Shutdown,
@@ -124,7 +124,7 @@ impl Settings {
     }
 
     /// Where `next` differs from these settings in what cannot change while the gateway runs: some of
-    /// `runtime`, `listener`, `admin`, `log`, `limits.limiter_keys`. Empty: `next` can go live.
+    /// `runtime`, `listener`, `admin`, `log.format`, `limits.limiter_keys`. Empty: `next` can go live.
     #[must_use]
     pub fn restart_needed(&self, next: &Self) -> Vec<&'static str> {
         let are_bound_alike = self.listeners.len() == next.listeners.len()
@@ -137,7 +137,7 @@ impl Settings {
             ("runtime", self.runtime != next.runtime),
             ("listener", !are_bound_alike),
             ("admin", self.admin != next.admin),
-            ("log", self.log != next.log),
+            ("log.format", self.log.format != next.log.format),
             // The table of buckets is made once.
             (
                 "limits.limiter_keys",

@@ -104,6 +104,21 @@ impl<'a> Object<'a> {
         self.out.extend_from_slice(b"\"]");
     }
 
+    /// The same; there also when empty.
+    pub(super) fn list_or_empty<'b>(
+        &mut self,
+        key: &'static str,
+        values: impl IntoIterator<Item = &'b str>,
+    ) {
+        let mut values = values.into_iter().peekable();
+        if values.peek().is_none() {
+            self.bare_key(key);
+            self.out.extend_from_slice(b"[]");
+        } else {
+            self.list(key, values);
+        }
+    }
+
     pub(super) fn close(self) {
         // Each name brings a comma along: the first one's place is the bracket's.
         match self.out.get_mut(self.start) {
@@ -297,6 +312,11 @@ mod tests {
     fn an_empty_object_and_an_empty_list() {
         let value = written(|object| object.list(key!("none"), []));
         assert_eq!(value, serde_json::json!({}));
+        let value = written(|object| {
+            object.list_or_empty(key!("none"), []);
+            object.list_or_empty(key!("two"), ["a", "b"]);
+        });
+        assert_eq!(value, serde_json::json!({ "none": [], "two": ["a", "b"] }));
     }
 
     #[test]

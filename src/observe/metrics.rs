@@ -81,6 +81,8 @@ pub struct Metrics {
     pub in_flight_bytes: Gauge,
     /// Access-log lines lost. The access log counts here.
     pub access_log_dropped: Counter,
+    /// 1 while the level of the diagnostics is not the configured one.
+    pub log_level_changed: Gauge,
 }
 
 impl Metrics {
@@ -115,6 +117,7 @@ impl Metrics {
             requests_in_flight: Gauge::default(),
             in_flight_bytes: Gauge::default(),
             access_log_dropped: Counter::default(),
+            log_level_changed: Gauge::default(),
         };
         metrics.register(version);
         for result in ["success", "failure"] {
@@ -239,6 +242,8 @@ impl Metrics {
             "forecourt_access_log_dropped_total",
             self.access_log_dropped.clone(),
         );
+        let changed = self.log_level_changed.clone();
+        add(registry, "forecourt_log_level_changed", changed);
         let build = Info::new([("version", version.to_owned())]);
         add(registry, "forecourt_build_info", build);
     }

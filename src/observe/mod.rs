@@ -7,14 +7,18 @@
 
 pub mod access;
 pub mod clock;
+mod combined;
+pub mod dial;
 mod histogram;
 mod json;
 pub mod line;
 pub mod log;
 pub mod metrics;
+mod sample;
 
-pub use access::{AccessLog, Destination, Pen};
+pub use access::{AccessLog, Destination, Manner, Pen, Prepared, Spelling, Switch};
 pub use clock::{ManualWallClock, Rfc3339, SystemWallClock, Timestamp, WallClock, rfc3339};
+pub use dial::Dial;
 pub use histogram::Histogram;
 pub use line::Line;
 pub use metrics::{

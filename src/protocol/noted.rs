@@ -74,6 +74,12 @@ fn release(member: &[u8]) -> Option<usize> {
 }
 
 impl Noted {
+    /// Neither header.
+    pub const NOTHING: Self = Self {
+        version: Version::Absent,
+        extensions: None,
+    };
+
     /// Notes what a request supplied at an endpoint that is pinned to these extensions.
     #[must_use]
     pub fn of<'c, S: Supplies>(

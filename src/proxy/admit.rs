@@ -12,7 +12,7 @@ use crate::http1::Fields;
 use crate::limit::{Announcement, Call, Decision, LONGEST_TENANT, Shortage, Standing, Subject};
 use crate::protocol::judge::{judge_reporting, select};
 use crate::protocol::raw::Raw;
-use crate::protocol::{Activation, Envelope, Refusal, Step, Supplied, Verdict, method};
+use crate::protocol::{Activation, Envelope, Outcome, Refusal, Step, Supplied, Verdict, method};
 use crate::state::Endpoint;
 
 /// Charges a call that was refused before its quota was asked: unreadable calls are not free.
@@ -128,6 +128,9 @@ fn ask(
     announce(endpoint, subject, known, record);
     match decision {
         Decision::Admitted(admission) => {
+            if let Some(standing) = admission.tightest {
+                record.stands(standing);
+            }
             for (quota, meters) in endpoint.quotas.iter().zip(&endpoint.quota_meters) {
                 if quota.looks_at(subject) {
                     meters.admitted.inc();
@@ -171,7 +174,11 @@ pub(super) fn refuse(
     record: &mut Record,
 ) -> Result<(), Refused> {
     if endpoint.report.contains(Step::Quota) {
-        record.would_refuse(Step::Quota);
+        let quota = endpoint
+            .quotas
+            .get(shortage.quota)
+            .map(|quota| quota.name());
+        record.would_refuse(Step::Quota, Outcome::RateLimited, quota);
         return Ok(());
     }
     let refusal = Refusal::RateLimited {
@@ -202,7 +209,7 @@ pub(super) fn contract<'e>(
         record.selected(pin);
         (pin, activation)
     } else {
-        let would = |step, _| record.would_refuse(step);
+        let would = |step, refusal: Refusal| record.would_refuse(step, refusal.outcome(), None);
         match judge_reporting(&endpoint.first.contract, supplied, endpoint.report, would) {
             Verdict::Admit(activation) => (0, activation),
             Verdict::Refuse(refusal) => return Err(refused(refusal, 0)),
@@ -212,9 +219,10 @@ pub(super) fn contract<'e>(
     match method::judge(&envelope.method, pinned, endpoint.methods.as_deref()) {
         Ok(()) => {}
         Err(
-            Refusal::UnsupportedOperation { .. } | Refusal::PushNotificationNotSupported { .. },
+            refusal @ (Refusal::UnsupportedOperation { .. }
+            | Refusal::PushNotificationNotSupported { .. }),
         ) if endpoint.report.contains(Step::Capability) => {
-            record.would_refuse(Step::Capability);
+            record.would_refuse(Step::Capability, refusal.outcome(), None);
         }
         Err(refusal) => return Err(refused(refusal, pin)),
     }

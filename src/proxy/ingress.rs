@@ -58,7 +58,7 @@ where
         return answer;
     }
     let snapshot = worker.snapshot();
-    let mut record = Record::begin(worker, connection, &head, snapshot.generation);
+    let mut record = Record::begin(worker, connection, &head, &snapshot);
     let passed = pass(worker, connection, &snapshot, head, body, &mut record).await;
     match passed {
         Ok(passed) => reply::relay(passed, record),
@@ -94,6 +94,7 @@ where
     match errand {
         Errand::Call(endpoint, place) => {
             record.at(endpoint);
+            record.supplied(&head.fields);
             let call = Call {
                 worker,
                 connection,
@@ -367,7 +368,7 @@ async fn send(
     };
     match answer {
         Ok(reply) => {
-            record.answered(reply.at.duration_since(since));
+            record.answered(reply.at.duration_since(since), reply.attempts);
             Ok(reply)
         }
         Err(fault) => {

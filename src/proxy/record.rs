@@ -15,19 +15,21 @@ use http::{Method, StatusCode, Uri, Version};
 use tokio::time::Instant;
 use uuid::Uuid;
 
+mod remembered;
+
+use remembered::Remembered;
+
 use super::client::Told;
 use super::request_id::RequestId;
 use super::worker::Worker;
-use crate::http1::{Known, RequestHead};
-use crate::limit::{Announced, Caller, Seats, Shortage};
+use crate::http1::{Fields, Known, RequestHead};
+use crate::limit::{Announced, Caller, Seats, Shortage, Standing};
 use crate::observe::{LOCAL, Line, Presence, Timestamp};
-use crate::protocol::{Activation, Envelope, Outcome, Step, Steps};
-use crate::state::Endpoint;
+use crate::protocol::{Activation, Envelope, Noted, Outcome, Step, Steps, Supplied};
 use crate::state::connection::Connection;
+use crate::state::findings::Finding;
+use crate::state::{Endpoint, Snapshot};
 use crate::upstream::Place;
-
-/// How much of a caller's text is remembered, in bytes.
-const REMEMBERED: usize = 64;
 
 /// One request, from its head to its end.
 #[derive(Debug)]
@@ -37,6 +39,7 @@ pub(super) struct Record {
     started: Instant,
     ts: Timestamp,
     generation: u64,
+    config_hash: [u8; 8],
     version: Version,
     method: Method,
     uri: Uri,
@@ -50,9 +53,13 @@ pub(super) struct Record {
     pin: usize,
     caller: Option<Caller>,
     rpc: Remembered,
+    supplied: Noted,
     fills_version: bool,
     fills_extensions: bool,
-    forwarded: bool,
+    /// How long after its head it was handed over, if it was.
+    forwarded: Option<Duration>,
+    /// How often, once answered.
+    attempts: u8,
     reported: Steps,
     stripped_query: bool,
     why: Option<Cow<'static, str>>,
@@ -72,6 +79,8 @@ pub(super) struct Record {
     seats: Option<Seats>,
     /// Who decided on quotas of which a store keeps some.
     limit_source: Option<&'static str>,
+    /// How much the tightest quota has left.
+    limit_remaining: Option<u32>,
 }
 
 /// What is remembered of an answer the gateway made.
@@ -87,28 +96,21 @@ pub(super) struct Made {
     pub(super) shortage: Option<Shortage>,
 }
 
-/// The start of method, id and skill, in one piece of memory.
-#[derive(Debug, Default)]
-struct Remembered {
-    text: Vec<u8>,
-    method: usize,
-    id: usize,
-}
-
 impl Record {
     /// Begins a record when a request's head has been read.
     pub(super) fn begin(
         worker: &Rc<Worker>,
         connection: &Rc<Connection>,
         head: &RequestHead,
-        generation: u64,
+        snapshot: &Snapshot,
     ) -> Box<Self> {
         let (started, ts) = (Instant::now(), worker.now());
         connection.begin(started);
         Box::new(Self {
             started,
             ts,
-            generation,
+            generation: snapshot.generation,
+            config_hash: snapshot.effective.short,
             version: head.version,
             method: head.method.clone(),
             uri: head.uri.clone(),
@@ -120,9 +122,11 @@ impl Record {
             pin: 0,
             caller: None,
             rpc: Remembered::default(),
+            supplied: Noted::NOTHING,
             fills_version: false,
             fills_extensions: false,
-            forwarded: false,
+            forwarded: None,
+            attempts: 1,
             reported: Steps::NONE,
             stripped_query: false,
             why: None,
@@ -137,6 +141,7 @@ impl Record {
             place: None,
             seats: None,
             limit_source: None,
+            limit_remaining: None,
             worker: Rc::clone(worker),
             connection: Rc::clone(connection),
         })
@@ -172,6 +177,12 @@ impl Record {
         self.limit_source = Some(by);
     }
 
+    /// How the caller stands with its tightest quota.
+    pub(super) fn stands(&mut self, standing: Standing) {
+        let before = self.limit_remaining.unwrap_or(u32::MAX);
+        self.limit_remaining = Some(standing.remaining().min(before));
+    }
+
     /// A trusted proxy told who the client is.
     pub(super) fn told(&mut self, told: Option<Rc<Told>>) {
         self.told = told;
@@ -185,6 +196,16 @@ impl Record {
     /// The endpoint, once found.
     pub(super) fn endpoint(&self) -> Option<&Arc<Endpoint>> {
         self.endpoint.as_ref()
+    }
+
+    /// It is a call, with this under its headers.
+    pub(super) fn supplied(&mut self, fields: &Fields) {
+        if let Some(endpoint) = &self.endpoint {
+            let others = endpoint.others.iter();
+            let pins = std::iter::once(&endpoint.first).chain(others);
+            let pinned = pins.map(|pin| &pin.contract.extension);
+            self.supplied = Noted::of(Supplied::new(fields), pinned);
+        }
     }
 
     /// The caller is known.
@@ -226,11 +247,23 @@ impl Record {
         }
     }
 
-    /// A step in report mode would have refused.
-    pub(super) fn would_refuse(&mut self, step: Step) {
+    /// A step in report mode would have refused, for this reason; a quota by its name.
+    pub(super) fn would_refuse(&mut self, step: Step, outcome: Outcome, quota: Option<&str>) {
         self.reported.insert(step);
-        if let Some(endpoint) = &self.endpoint {
-            endpoint.meters.reported(step);
+        let Some(endpoint) = &self.endpoint else {
+            return;
+        };
+        endpoint.meters.reported(step);
+        if let Some(findings) = &endpoint.findings {
+            findings.note(&Finding {
+                step,
+                outcome,
+                quota,
+                caller: self.caller.as_ref(),
+                request_id: self.request_id.as_str(),
+                at: self.ts,
+                generation: self.generation,
+            });
         }
     }
 
@@ -249,13 +282,15 @@ impl Record {
 
     /// The request goes to the upstream now.
     pub(super) fn forwarding(&mut self) -> Instant {
-        self.forwarded = true;
-        Instant::now()
+        let now = Instant::now();
+        self.forwarded = Some(now.duration_since(self.started));
+        now
     }
 
-    /// The upstream's response head came after so long.
-    pub(super) fn answered(&mut self, took: Duration) {
+    /// The upstream's response head came after so long, to so many attempts.
+    pub(super) fn answered(&mut self, took: Duration, attempts: u8) {
         self.upstream_took = Some(took);
+        self.attempts = attempts;
         if let Some(endpoint) = &self.endpoint {
             endpoint.meters.answered(took);
         }
@@ -284,30 +319,6 @@ impl Record {
     /// How the request ended, or will have ended if its answer gets through.
     pub(super) fn ends(&mut self, outcome: Outcome) {
         self.outcome = outcome;
-    }
-}
-
-impl Remembered {
-    fn of(method: &[u8], id: &[u8], skill: &[u8]) -> Self {
-        let mut text = Vec::with_capacity(3 * REMEMBERED);
-        let mut put = |part: &[u8]| {
-            text.extend_from_slice(part.get(..REMEMBERED).unwrap_or(part));
-            text.len()
-        };
-        let method = put(method);
-        let id = put(id);
-        put(skill);
-        Self { text, method, id }
-    }
-
-    /// Method, id and skill; what was empty is `None`.
-    fn parts(&self) -> [Option<&[u8]>; 3] {
-        let part = |from, to| self.text.get(from..to).filter(|part| !part.is_empty());
-        [
-            part(0, self.method),
-            part(self.method, self.id),
-            part(self.id, self.text.len()),
-        ]
     }
 }
 
@@ -340,6 +351,10 @@ impl Drop for Record {
         line.client_ip = client.to_str().ok();
         line.peer_ip = self.connection.via.as_deref();
         line.listener = Some(&self.connection.listener.name);
+        if let Some(session) = self.connection.session() {
+            line.tls_version = Some(session.version);
+            line.sni = session.sni.as_deref();
+        }
         line.protocol = Some(protocol(self.version));
         line.method = Some(self.method.as_str());
         line.host = self.host.as_deref();
@@ -350,6 +365,7 @@ impl Drop for Record {
         line.rpc_method = rpc_method;
         line.rpc_id = rpc_id;
         line.skill = skill;
+        line.supplied = self.supplied;
         line.normalized = normalized;
         line.status = self.status.map(|status| status.as_u16());
         if let Some(made) = &self.answer {
@@ -364,18 +380,22 @@ impl Drop for Record {
             }
         }
         line.limit_source = self.limit_source.or(line.limit_source);
+        line.limit_remaining = self.limit_remaining;
         line.reported = self.reported;
         line.stripped_query = self.stripped_query;
         line.why = self.why.as_deref();
         line.upstream = endpoint
-            .filter(|_| self.forwarded)
+            .filter(|_| self.forwarded.is_some())
             .map(|endpoint| &*endpoint.pin(self.pin).upstream.name);
+        line.attempts = Some(self.attempts).filter(|attempts| *attempts != 1);
         line.bytes_in = self.bytes_in;
         line.bytes_out = self.bytes_out;
         line.duration = took;
         line.upstream_duration = self.upstream_took;
+        line.overhead = self.forwarded;
         line.user_agent = self.user_agent.as_deref();
         line.generation = self.generation;
+        line.config_hash = self.config_hash;
         self.worker.pen.write(&line);
     }
 }

@@ -5,10 +5,12 @@
 
 pub mod connection;
 pub mod effective;
+pub mod findings;
 pub mod gate;
 pub mod issuers;
 pub mod listener;
 pub mod live;
+pub mod logs;
 pub mod readiness;
 pub mod reload;
 pub mod routes;
@@ -18,10 +20,12 @@ pub mod tls;
 pub mod watch;
 
 pub use effective::Effective;
+pub use findings::Findings;
 pub use gate::Gate;
 pub use issuers::{Issuer, Issuers, Keys};
 pub use listener::{Listener, Networks};
 pub use live::Live;
+pub use logs::Logs;
 pub use readiness::Readiness;
 pub use reload::{Attempt, Rejected, Reloader};
 pub use snapshot::{Endpoint, Pin, Shared, Snapshot};

@@ -277,6 +277,9 @@ impl Reloader {
         if !fixed.is_empty() {
             return Err(Rejected::RestartNeeded(fixed));
         }
+        let logs = &self.shared.logs;
+        logs.prepare(&settings.log)
+            .map_err(|problem| Rejected::Problems([*problem].into_iter().collect()))?;
         let loaded = self
             .keyring
             .load(&settings, files, self.wall.now())
@@ -303,6 +306,8 @@ impl Reloader {
         );
         self.forget(&previous.settings, &next.settings);
         let kept = next.stores.clone();
+        self.shared.logs.apply(&next.settings.log);
+        self.shared.findings.keep(&next.endpoints);
         self.live.replace(next);
         // Idle workers still look at the old snapshot, perhaps for long.
         stores::close_others(&previous.stores, &kept);

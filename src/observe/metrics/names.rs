@@ -122,5 +122,9 @@ pub const NAMES: &[(&str, &str)] = &[
         "forecourt_access_log_dropped_total",
         "Access-log lines that were lost",
     ),
+    (
+        "forecourt_log_level_changed",
+        "1 while the level of the diagnostics is not the configured one",
+    ),
     ("forecourt_build_info", "The version that runs; always 1"),
 ];
