@@ -7,8 +7,10 @@
 mod check;
 mod demo;
 mod key;
+mod log_level;
 mod manual;
 mod print;
+mod readiness;
 mod reload;
 mod remote;
 mod run;
@@ -65,6 +67,33 @@ enum Command {
         #[command(flatten)]
         remote: Remote,
     },
+    /// Show the level of a running gateway's diagnostics, or change it for a time.
+    LogLevel {
+        /// The level: error, warn, info, debug or trace, or a list such as info,forecourt::proxy=debug.
+        #[arg(value_name = "LEVEL")]
+        level: Option<String>,
+        /// How long it holds; then it is the configured one again. 24h at most.
+        #[arg(
+            long = "for",
+            value_name = "TIME",
+            default_value = "10m",
+            requires = "level"
+        )]
+        time: String,
+        /// For whom the result is printed.
+        #[arg(long, value_enum, default_value_t)]
+        format: Format,
+        #[command(flatten)]
+        remote: Remote,
+    },
+    /// Read access logs, and tell which callers would break under a stricter contract, and why.
+    ///
+    /// Exits 0 when every call that the log tells enough about is ready, 1 when some break, 2 when the
+    /// log tells of none.
+    Readiness {
+        #[command(flatten)]
+        asked: readiness::Asked,
+    },
     /// Print the JSON Schema of the configuration file, for editors.
     Schema,
     /// Make API keys, or the digests by which the configuration knows them.
@@ -99,6 +128,13 @@ pub fn main() -> ExitCode {
         Command::Run { config } => run::run(config),
         Command::Check { file, format } => check::check(file, format),
         Command::Reload { remote } => reload::reload(&remote),
+        Command::LogLevel {
+            level,
+            time,
+            format,
+            remote,
+        } => log_level::level(&remote, level.as_deref(), &time, format),
+        Command::Readiness { asked } => readiness::readiness(&asked),
         Command::Schema => print(&config::schema()),
         Command::Key { command } => key::key(command),
         Command::Demo { once } => demo::demo(once),
