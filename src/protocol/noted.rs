@@ -322,8 +322,10 @@ mod tests {
                 0..3,
             ),
         ) {
-            let texts = |of: &'_ [String]| of.iter().map(String::as_str).collect::<Vec<_>>();
-            let headers = headers(&texts(&versions), &texts(&extensions));
+            let headers = headers(
+                &versions.iter().map(String::as_str).collect::<Vec<_>>(),
+                &extensions.iter().map(String::as_str).collect::<Vec<_>>(),
+            );
             let pinned: ExtensionUri = V3.parse().unwrap();
             let noted = Noted::of(Supplied::new(&headers), [&pinned].into_iter());
             for contract in contracts() {

@@ -368,7 +368,10 @@ fn what_needs_a_restart_is_refused_whole() {
             "[listener]",
         ),
         (other_port(admin), "[admin]"),
-        (changed.replace("access.log", "other.log"), "[log]"),
+        (
+            changed.replace("[log]", "[log]\nformat = \"text\""),
+            "[log.format]",
+        ),
     ] {
         gateway.write_whole(&next);
         let problem = rejected(&gateway);

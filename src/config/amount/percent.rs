@@ -13,6 +13,10 @@ impl FromText for Percent {
     const HAS_UNIT: bool = true;
 
     fn from_text(text: &str) -> Result<Self, Wrong> {
+        const WHOLE: &str = "whole percents, such as \"1%\"";
+        if text.contains(['.', ',', '_']) {
+            return Err(Wrong::because("is not a whole number").hint(WHOLE));
+        }
         let (count, unit) = split(text)?;
         match unit {
             "%" => {}

@@ -15,12 +15,11 @@ pub(super) fn log(file: &file::Log, files: Files<'_, '_>) -> Log {
             path => AccessLog::File(files.directory.join(path)),
         },
     };
+    let place = file.access.given();
+    let place = place.filter(|_| matches!(access, AccessLog::File(_)));
     Log {
         access,
-        access_place: file
-            .access
-            .given()
-            .map(|at| files.place(&at.span, &at.path)),
+        access_place: place.map(|at| files.place(&at.span, &at.path)),
         access_format: file.access_format.or(AccessFormat::Json),
         access_ok_percent: file.access_ok_sample.or(Percent(100)).0,
         format: file.format.or(LogFormat::Json),

@@ -9,7 +9,7 @@ use super::Place;
 pub struct Log {
     /// Where the line per request goes. Default standard output.
     pub access: AccessLog,
-    /// Where that is said, if it is.
+    /// Where a file is named, if one is.
     pub access_place: Option<Place>,
     /// How that line is spelled. Default JSON.
     pub access_format: AccessFormat,
