@@ -11,7 +11,7 @@ const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 #[must_use]
 pub(super) fn is_sampled(request_id: &[u8], percent: u8) -> bool {
     // The high half as a fraction of a hundred.
-    let place = (hash(request_id) >> 32) * 100 >> 32;
+    let place = ((hash(request_id) >> 32) * 100) >> 32;
     place < u64::from(percent)
 }
 

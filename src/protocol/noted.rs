@@ -209,7 +209,9 @@ impl Supplies for Noted {
     fn versions(&self) -> impl Iterator<Item = &[u8]> {
         let line = match self.version {
             Version::Empty => Some(&b""[..]),
-            _ => self.version().map(str::as_bytes),
+            Version::Absent | Version::Several | Version::Invalid | Version::Named(..) => {
+                self.version().map(str::as_bytes)
+            }
         };
         let again = line.filter(|_| self.version == Version::Several);
         line.into_iter().chain(again)

@@ -32,6 +32,9 @@ fn announce(
     known: Option<Standing>,
     record: &mut Record,
 ) {
+    if let Some(standing) = known {
+        record.stands(standing);
+    }
     if matches!(endpoint.announcement, Announcement::Off) {
         return;
     }
@@ -42,6 +45,9 @@ fn announce(
             let limiter = &record.worker().shared.limiter;
             let standing = |quota| Some((quota, limiter.standing(quota, subject)?));
             let standings: Vec<_> = quotas.iter().filter_map(standing).collect();
+            standings
+                .iter()
+                .for_each(|(_, standing)| record.stands(*standing));
             announcement.announce(subject, &standings)
         }
     };
@@ -128,9 +134,6 @@ fn ask(
     announce(endpoint, subject, known, record);
     match decision {
         Decision::Admitted(admission) => {
-            if let Some(standing) = admission.tightest {
-                record.stands(standing);
-            }
             for (quota, meters) in endpoint.quotas.iter().zip(&endpoint.quota_meters) {
                 if quota.looks_at(subject) {
                     meters.admitted.inc();

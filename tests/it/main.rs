@@ -34,6 +34,7 @@ mod http2;
 mod http2_upstream;
 mod ids;
 mod limit;
+mod log;
 mod memory;
 mod office;
 mod pools;
