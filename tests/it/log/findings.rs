@@ -168,3 +168,26 @@ fn it_outlives_reloads_for_as_long_as_its_endpoint_reports_its_step() {
     );
     assert_eq!(steps(), [step("version", 1, 5)]);
 }
+
+#[test]
+fn the_page_shows_what_there_is() {
+    let page = include_str!("../../../docs/operations.md");
+    let block = |language: &str| -> Value {
+        let (_, after) = page.split_once(&format!("```json,{language}\n")).unwrap();
+        serde_json::from_str(after.split("```").next().unwrap()).unwrap()
+    };
+    let members =
+        |value: &Value| -> Vec<String> { value.as_object().unwrap().keys().cloned().collect() };
+    let upstream = Upstream::recording();
+    let gateway = Gateway::start(&configuration(&upstream, "[\"version\"]"));
+    ask(&gateway, "a", &[("A2A-Version", "0.3")], &call("1"));
+    let (found, shown) = (findings(&gateway), block("findings"));
+    assert_eq!(members(&found[0]), members(&shown[0]));
+    assert_eq!(
+        members(&found[0]["callers"][0]),
+        members(&shown[0]["callers"][0])
+    );
+    let told = gateway.admin_get("/log").json();
+    assert_eq!(members(&told), members(&block("log")));
+    assert_eq!(told, gateway.admin_get("/status").json()["log"]);
+}
