@@ -14,6 +14,9 @@ use super::print::{fail, print};
 /// The section of the manual for commands of system administration.
 const SECTION: &str = "8";
 
+/// When the commands last changed in a way that matters to whoever reads their pages.
+const CHANGED: &str = "2026-12-01";
+
 pub(super) fn completions(shell: clap_complete::Shell) -> ExitCode {
     let mut text = Vec::new();
     clap_complete::generate(shell, &mut Arguments::command(), "forecourt", &mut text);
@@ -21,33 +24,39 @@ pub(super) fn completions(shell: clap_complete::Shell) -> ExitCode {
 }
 
 pub(super) fn pages(to: Option<PathBuf>) -> ExitCode {
-    let done = match to {
-        None => page(Arguments::command()).map(|text| print(&String::from_utf8_lossy(&text))),
-        Some(directory) => write(&directory).map(|()| ExitCode::SUCCESS),
+    let Some(directory) = to else {
+        let mut text = Vec::new();
+        return match page(definition()).render(&mut text) {
+            Ok(()) => print(&String::from_utf8_lossy(&text)),
+            Err(error) => fail(error),
+        };
     };
-    done.unwrap_or_else(fail)
+    let written = fs::create_dir_all(&directory).and_then(|()| write(definition(), &directory));
+    match written {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => fail(format_args!("{}: {error}", directory.display())),
+    }
 }
 
-fn page(command: clap::Command) -> io::Result<Vec<u8>> {
-    let mut text = Vec::new();
-    Man::new(command).section(SECTION).render(&mut text)?;
-    Ok(text)
+/// The definition with every name as it is typed: `forecourt key new`.
+fn definition() -> clap::Command {
+    let mut command = Arguments::command().disable_help_subcommand(true);
+    command.build();
+    command
+}
+
+fn page(command: clap::Command) -> Man {
+    Man::new(command)
+        .section(SECTION)
+        .date(CHANGED)
+        .source(concat!("forecourt ", env!("CARGO_PKG_VERSION")))
+        .manual("Forecourt")
 }
 
 /// One page for each command and subcommand, as `git-commit` has one of its own.
-fn write(directory: &Path) -> io::Result<()> {
-    fn one(command: &clap::Command, name: &str, directory: &Path) -> io::Result<()> {
-        // The name is leaked: it has to live as long as the program, which ends after this.
-        let shown: &'static str = Box::leak(name.to_owned().into_boxed_str());
-        let text = page(command.clone().name(shown))?;
-        fs::write(directory.join(format!("{name}.{SECTION}")), text)?;
-        for sub in command.get_subcommands() {
-            if sub.get_name() != "help" {
-                one(sub, &format!("{name}-{}", sub.get_name()), directory)?;
-            }
-        }
-        Ok(())
+fn write(command: clap::Command, directory: &Path) -> io::Result<()> {
+    for sub in command.get_subcommands() {
+        write(sub.clone(), directory)?;
     }
-    fs::create_dir_all(directory)?;
-    one(&Arguments::command(), "forecourt", directory)
+    page(command).generate_to(directory).map(|_| ())
 }

@@ -31,9 +31,18 @@ const EX_CONFIG: u8 = 78;
 /// Where the configuration stands unless something else is said.
 const DEFAULT_FILE: &str = "/etc/forecourt/forecourt.toml";
 
+/// What every command ends with.
+const EXIT_CODES: &str = "\
+Exit codes: 0 well; 1 a failure while running; 2 wrong usage; 78 a bad configuration.";
+
 /// The reverse-proxy ingress gateway in front of A2A dealer agents.
 #[derive(Debug, Parser)]
-#[command(name = "forecourt", version, arg_required_else_help = true)]
+#[command(
+    name = "forecourt",
+    version,
+    arg_required_else_help = true,
+    after_help = EXIT_CODES
+)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::support::call::{call, post};
 use crate::support::gateway::{PRELUDE, dealer, two_workers};
-use crate::support::process::{Process, run};
+use crate::support::process::Process;
 use crate::support::wait::stays;
 use crate::support::{Client, Gateway, PATIENCE, Post, Upstream, Watch, upstream, wait_until};
 
@@ -303,85 +303,4 @@ fn sighup_reloads() {
     );
     process.signal("TERM");
     assert_eq!(process.ended().code(), Some(0));
-}
-
-#[test]
-fn commands_and_exit_codes() {
-    let upstream = Upstream::recording();
-    let directory = tempfile::tempdir().unwrap();
-    let path = |name: &str| directory.path().join(name).display().to_string();
-    let good = format!("{PRELUDE}{}", dealer(&upstream));
-    let tls = good.replace(
-        "[admin]",
-        "[listener.secure]\naddress = \"127.0.0.1:0\"\ntls = { certificate = \"c.pem\", key = \"k.pem\" }\n[admin]",
-    );
-    let bad = good
-        .replace("path = ", "pth = ")
-        .replace("http://", "ftp://");
-    for (name, text) in [("good.toml", &good), ("tls.toml", &tls), ("bad.toml", &bad)] {
-        fs::write(directory.path().join(name), text).unwrap();
-    }
-
-    let ended = run(&["check", &path("good.toml")]);
-    assert_eq!(
-        (ended.code, &*ended.stdout),
-        (Some(0), &*format!("{}: ok\n", path("good.toml")))
-    );
-    assert_eq!(ended.stderr, "");
-    for (file, problems) in [
-        (
-            "bad.toml",
-            &["bad.toml:14:1: endpoint.lakeside.pth", "\"ftp://"][..],
-        ),
-        (
-            "tls.toml",
-            &["listener.secure.tls.certificate", "c.pem: cannot be read"][..],
-        ),
-        ("none.toml", &["none.toml"][..]),
-    ] {
-        for command in [&["check"][..], &["run", "-c"][..]] {
-            let file = path(file);
-            let mut arguments = command.to_vec();
-            arguments.push(&file);
-            let ended = run(&arguments);
-            assert_eq!(ended.code, Some(78), "{arguments:?}: {}", ended.stderr);
-            assert_eq!(ended.stdout, "");
-            for problem in problems {
-                assert!(
-                    ended.stderr.contains(problem),
-                    "{problem}: {}",
-                    ended.stderr
-                );
-            }
-        }
-    }
-    for arguments in [
-        &[][..],
-        &["fly"][..],
-        &["run", "--wings"][..],
-        &["check", "a", "b"][..],
-    ] {
-        assert_eq!(run(arguments).code, Some(2), "{arguments:?}");
-    }
-    let version = run(&["--version"]);
-    assert_eq!(
-        (version.code, &*version.stdout),
-        (
-            Some(0),
-            concat!("forecourt ", env!("CARGO_PKG_VERSION"), "\n")
-        )
-    );
-
-    // An address that is taken is a failure while running.
-    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = taken.local_addr().unwrap().to_string();
-    let clash = good.replacen("127.0.0.1:0", &address, 1);
-    fs::write(directory.path().join("clash.toml"), clash).unwrap();
-    let ended = run(&["run", "-c", &path("clash.toml")]);
-    assert_eq!(ended.code, Some(1), "{}", ended.stderr);
-    assert!(
-        ended.stderr.contains("cannot listen on"),
-        "{}",
-        ended.stderr
-    );
 }

@@ -20,6 +20,7 @@ mod ambiguous;
 mod architecture;
 mod callers;
 mod caps;
+mod commands;
 mod contract;
 mod docs;
 mod drain;
