@@ -7,7 +7,10 @@
 //! | `GET /metrics` | Prometheus text, or OpenMetrics where asked for |
 //! | `GET /config` | the configuration that serves, in JSON, secrets masked |
 //! | `GET /status` | listeners, endpoints, upstreams, the last reload: JSON |
-//! | `POST /reload` | reads the configuration file now: 200, or 422 with every problem |
+//! | `POST /reload` | reads the configuration file now: 200, or 422 with every problem; with `?dry-run` only says what that would change |
+//! | `POST /diff` | says what the configuration in its body would change: 200, or 422 with every problem |
+//! | `POST /rollback` | serves the generation before, or `?generation=N`: 200, 404 where it is not kept, 422 where it cannot be served any more |
+//! | `GET /generations` | the configurations that are kept: JSON |
 //! | `GET`, `PUT /log` | the level of the diagnostics; changes it for a time: JSON |
 //! | `GET /limits` | quotas in use, and who asks most: JSON |
 //! | `GET`, `DELETE /limits/{caller}` | how a caller's buckets stand, here and in stores; forgives it |
@@ -16,11 +19,13 @@
 //! and under a name that is not an address: no page may see or drive this socket (`guard`).
 
 mod answer;
+mod attempt;
 mod config;
 mod guard;
 mod limits;
 mod log;
 mod probe;
+mod query;
 mod route;
 mod status;
 

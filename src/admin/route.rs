@@ -10,6 +10,7 @@ use http::{Method, Request, StatusCode};
 use super::answer::{Answer, text};
 use super::guard::is_from_an_operator;
 use super::{Office, config, limits, log, probe, status};
+use crate::config::LARGEST;
 
 /// What there is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +22,9 @@ pub(super) enum Page {
     Status,
     Reload,
     Log,
+    Diff,
+    Rollback,
+    Generations,
     Limits,
     Caller,
 }
@@ -35,6 +39,9 @@ impl Page {
             "/status" => Self::Status,
             "/reload" => Self::Reload,
             "/log" => Self::Log,
+            "/diff" => Self::Diff,
+            "/rollback" => Self::Rollback,
+            "/generations" => Self::Generations,
             "/limits" => Self::Limits,
             _ if caller(path).is_some() => Self::Caller,
             _ => return None,
@@ -49,16 +56,18 @@ impl Page {
             | Self::Metrics
             | Self::Config
             | Self::Status
+            | Self::Generations
             | Self::Limits => "GET, HEAD",
             Self::Caller => "GET, HEAD, DELETE",
             Self::Log => "GET, HEAD, PUT",
-            Self::Reload => "POST",
+            Self::Reload | Self::Diff | Self::Rollback => "POST",
         }
     }
 
     /// How many bytes of a body it takes at most; of others none is read.
     pub(super) const fn takes(self) -> usize {
         match self {
+            Self::Diff => LARGEST,
             Self::Live
             | Self::Ready
             | Self::Metrics
@@ -66,6 +75,8 @@ impl Page {
             | Self::Status
             | Self::Limits
             | Self::Caller
+            | Self::Rollback
+            | Self::Generations
             | Self::Reload => 0,
             Self::Log => log::LARGEST,
         }
@@ -78,10 +89,18 @@ impl Page {
             | Self::Status
             | Self::Reload
             | Self::Log
+            | Self::Diff
+            | Self::Rollback
+            | Self::Generations
             | Self::Limits
             | Self::Caller => true,
         }
     }
+}
+
+/// The answer, whichever it is.
+fn either(answer: Result<Answer, Answer>) -> Answer {
+    answer.unwrap_or_else(|refused| refused)
 }
 
 /// The caller that a path names, percent-encoded.
@@ -95,6 +114,7 @@ impl Office {
     /// longer than a second for each.
     pub(super) async fn answer(&self, page: Page, request: &Request<Bytes>) -> Answer {
         let (method, path, headers) = (request.method(), request.uri().path(), request.headers());
+        let query = request.uri().query();
         let allow = page.allow();
         if !allow.split(", ").any(|allowed| allowed == method.as_str()) {
             let mut response = text(StatusCode::METHOD_NOT_ALLOWED, "method not allowed\n");
@@ -113,9 +133,12 @@ impl Office {
             Page::Metrics => probe::metrics(self, headers),
             Page::Config => config::show(self),
             Page::Status => status::tell(self),
-            Page::Reload => config::reload(self),
             Page::Log if *method == Method::PUT => log::turn(self, request.body()),
             Page::Log => log::show(self),
+            Page::Reload => either(config::reload(self, query)),
+            Page::Diff => either(config::diff(self, query, request.body())),
+            Page::Rollback => either(config::roll_back(self, query)),
+            Page::Generations => either(config::generations(self, query)),
             Page::Limits => limits::all(self),
             Page::Caller if *method == Method::DELETE => {
                 limits::forgive(self, caller(path).unwrap_or_default()).await

@@ -15,12 +15,12 @@ use std::num::NonZeroU32;
 use serde::Serialize;
 
 use super::answer::{Answer, json};
+use super::attempt::Told;
 use super::{Office, log};
 use crate::config::{self, Problems, Settings};
 use crate::observe::{QuotaMeters, rfc3339};
-use crate::state::reload::Reloaded;
 use crate::state::tls::Shown;
-use crate::state::{Attempt, Endpoint, Rejected, Snapshot};
+use crate::state::{Endpoint, Snapshot, Standing};
 
 /// `GET /status`.
 #[derive(Serialize)]
@@ -55,17 +55,15 @@ struct Configuration<'s> {
     loaded: String,
     /// What is probably not meant in what serves.
     warnings: &'s Problems,
-    last_reload: Option<Reload>,
-}
-
-#[derive(Serialize)]
-struct Reload {
-    at: String,
-    /// `applied`, `unchanged`, `rejected`.
-    result: &'static str,
-    /// The tables that cannot change live and did.
-    restart_needed: Vec<&'static str>,
-    problems: Problems,
+    /// Whether the file, as it was last read, says something else than what serves.
+    differs_from_file: bool,
+    /// `served`, `rejected`, `set_aside`.
+    standing: Standing,
+    last_reload: Option<Told>,
+    /// What was applied and rejected, newest first.
+    history: Vec<Told>,
+    /// The generations that are kept, the one that serves first.
+    kept: Vec<u64>,
 }
 
 #[derive(Serialize)]
@@ -144,7 +142,10 @@ pub(super) fn tell(office: &Office) -> Answer {
     let metrics = &office.shared.metrics;
     let limiter = &office.shared.limiter;
     let process = &office.process;
-    let settings = &snapshot.settings;
+    let settings: &Settings = &snapshot.settings;
+    let standing = office.reloader.file();
+    let attempts = office.reloader.attempts();
+    let generations = office.reloader.generations();
     json(&Status {
         version: process.version,
         started: rfc3339(process.started),
@@ -156,7 +157,11 @@ pub(super) fn tell(office: &Office) -> Answer {
             hash: &snapshot.effective.hash,
             loaded: rfc3339(office.reloader.loaded()),
             warnings: &settings.warnings,
-            last_reload: office.reloader.last().map(reload),
+            differs_from_file: standing != Standing::Served,
+            standing,
+            last_reload: office.reloader.last().map(Told::of),
+            history: attempts.into_iter().map(Told::of).collect(),
+            kept: generations.iter().map(|it| it.number).collect(),
         },
         admin: process.admin,
         listeners: process
@@ -229,21 +234,6 @@ fn certificate(shown: Shown) -> Certificate {
         not_before: rfc3339(shown.not_before),
         not_after: rfc3339(shown.not_after),
         refused: shown.refused,
-    }
-}
-
-fn reload(attempt: Attempt) -> Reload {
-    let (result, restart_needed, problems) = match attempt.result {
-        Ok(Reloaded::Applied(_)) => ("applied", Vec::new(), Problems::default()),
-        Ok(Reloaded::Unchanged(_)) => ("unchanged", Vec::new(), Problems::default()),
-        Err(Rejected::RestartNeeded(tables)) => ("rejected", tables, Problems::default()),
-        Err(Rejected::Problems(problems)) => ("rejected", Vec::new(), problems),
-    };
-    Reload {
-        at: rfc3339(attempt.at),
-        result,
-        restart_needed,
-        problems,
     }
 }
 

@@ -13,7 +13,7 @@ use crate::admin::{self, Process};
 use crate::limit::SHARDS;
 use crate::listen::{Draining, Stage};
 use crate::observe::WallClock;
-use crate::state::{Readiness, Reloader, Shared, issuers, watch};
+use crate::state::{Readiness, Reloader, Shared, guard, issuers, watch};
 
 /// One shard of the limiter is looked through at each tick: all of them in 16 s.
 const TICK: Duration = Duration::from_millis(250);
@@ -57,6 +57,7 @@ impl Control {
         tokio::select! {
             () = admin => {}
             () = issuers::follow(Arc::clone(&self.reloader), self.wall) => {}
+            () = guard::follow(Arc::clone(&self.reloader)) => {}
             () = watch::follow(self.reloader) => {}
             () = keep_house(Arc::clone(&self.shared)) => {}
             () = self.shared.logs.level.follow() => {}

@@ -6,6 +6,7 @@
 
 mod check;
 mod demo;
+mod diff;
 mod key;
 mod log_level;
 mod manual;
@@ -13,6 +14,7 @@ mod print;
 mod readiness;
 mod reload;
 mod remote;
+mod rollback;
 mod run;
 
 use std::path::PathBuf;
@@ -71,8 +73,41 @@ enum Command {
         #[arg(long, value_enum, default_value_t)]
         format: Format,
     },
+    /// Show what a configuration file would change in a running gateway. Exits with 0 where that is
+    /// nothing, 1 where it is something, 78 where the file is bad, 69 where no gateway answers.
+    Diff {
+        /// The file, which may lie anywhere: it is read as if it stood in the place of the gateway's
+        /// own.
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+        /// Where relative paths in the file begin, on the gateway's machine.
+        #[arg(long, value_name = "DIRECTORY")]
+        directory: Option<PathBuf>,
+        /// For whom the result is printed.
+        #[arg(long, value_enum, default_value_t)]
+        format: Format,
+        #[command(flatten)]
+        remote: Remote,
+    },
     /// Have a running gateway read its configuration file now.
     Reload {
+        /// Only show what that would change.
+        #[arg(long)]
+        dry_run: bool,
+        /// For whom the result is printed.
+        #[arg(long, value_enum, default_value_t)]
+        format: Format,
+        #[command(flatten)]
+        remote: Remote,
+    },
+    /// Have a running gateway serve again what it served before.
+    Rollback {
+        /// The generation to go back to, of those that are kept; else the one before.
+        #[arg(long, value_name = "N")]
+        to: Option<u64>,
+        /// For whom the result is printed.
+        #[arg(long, value_enum, default_value_t)]
+        format: Format,
         #[command(flatten)]
         remote: Remote,
     },
@@ -136,7 +171,18 @@ pub fn main() -> ExitCode {
     match Arguments::parse().command {
         Command::Run { config } => run::run(config),
         Command::Check { file, format } => check::check(file, format),
-        Command::Reload { remote } => reload::reload(&remote),
+        Command::Diff {
+            file,
+            directory,
+            format,
+            remote,
+        } => diff::diff(&file, directory.as_deref(), format, &remote),
+        Command::Reload {
+            dry_run,
+            format,
+            remote,
+        } => reload::reload(dry_run, format, &remote),
+        Command::Rollback { to, format, remote } => rollback::roll_back(to, format, &remote),
         Command::LogLevel {
             level,
             time,

@@ -140,6 +140,21 @@ impl Answered {
     pub(super) fn text(&self) -> std::borrow::Cow<'_, str> {
         String::from_utf8_lossy(&self.body)
     }
+
+    /// The body as a value.
+    pub(super) fn read<'a, T: serde::Deserialize<'a>>(&'a self) -> Option<T> {
+        serde_json::from_slice(&self.body).ok()
+    }
+
+    /// What it says to people: itself, or its `text` where it is JSON.
+    pub(super) fn said(&self) -> String {
+        #[derive(serde::Deserialize)]
+        struct Said {
+            text: String,
+        }
+        self.read::<Said>()
+            .map_or_else(|| self.text().into_owned(), |said| said.text)
+    }
 }
 
 /// For an answer that no command expects.

@@ -1,13 +1,9 @@
-//! Decides how amounts are written: durations (`"250ms"`), sizes (`"64KiB"`), rates (`"60/min"`), shares (`"10%"`).
+//! Decides how amounts are written: durations (`"250ms"`), sizes (`"64KiB"`), rates (`"60/min"`).
 //! An integer and a unit; no bare numbers, no fractions, no spaces, one spelling each.
 //!
 //! Must never round, saturate or overflow: what does not fit is a problem.
 
-mod percent;
-
 use std::time::Duration;
-
-pub(crate) use percent::{Percent, spell_percent};
 
 use crate::config::read::{FromText, Wrong};
 use crate::config::schema::Shape;
@@ -180,6 +176,63 @@ impl FromText for Rate {
     fn shape() -> Shape {
         let pattern = format!("{NOT_ZERO}/({})", names(&RATE_UNITS));
         Shape::like("rate", <Self as FromText>::EXPECTED, &pattern)
+    }
+}
+
+/// A part of a whole, in millionths; at most the whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Percent(pub(crate) u32);
+
+/// How many millionths a percent is.
+const PERCENT: u32 = 10_000;
+
+impl FromText for Percent {
+    const EXPECTED: &'static str = "a percentage such as \"5%\" or \"0.5%\"";
+    const HAS_UNIT: bool = true;
+
+    fn from_text(text: &str) -> Result<Self, Wrong> {
+        let Some(number) = text.strip_suffix('%') else {
+            let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+            return Err(match is_number {
+                true => Wrong::because("has no unit").hint("write it with a `%`, such as \"5%\""),
+                false => Wrong::kind(),
+            });
+        };
+        let (whole, part) = number.split_once('.').unwrap_or((number, "0"));
+        let are_digits =
+            |text: &str| !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
+        if !are_digits(whole) || !are_digits(part) {
+            return Err(Wrong::kind());
+        }
+        if part.len() > 4 {
+            return Err(Wrong::because(
+                "is too fine: at most four digits after the point",
+            ));
+        }
+        let too_much = || Wrong::because("is more than the whole: at most \"100%\"");
+        let whole: u32 = whole.parse().map_err(|_| too_much())?;
+        let part: u32 = format!("{part:0<4}").parse().map_err(|_| Wrong::kind())?;
+        whole
+            .checked_mul(PERCENT)
+            .and_then(|millionths| millionths.checked_add(part))
+            .filter(|millionths| *millionths <= 100 * PERCENT)
+            .map(Self)
+            .ok_or_else(too_much)
+    }
+
+    fn shape() -> Shape {
+        let pattern = "[0-9]+(\\.[0-9]{1,4})?%";
+        Shape::like("percentage", <Self as FromText>::EXPECTED, pattern)
+    }
+}
+
+/// A part of a whole, given in millionths, in percent.
+pub(crate) fn spell_percent(millionths: u32) -> String {
+    let (whole, part) = (millionths / PERCENT, millionths % PERCENT);
+    let part = format!("{part:04}");
+    match part.trim_end_matches('0') {
+        "" => format!("{whole}%"),
+        part => format!("{whole}.{part}%"),
     }
 }
 

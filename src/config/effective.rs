@@ -8,6 +8,7 @@
 //! came from a release, from the operator's own contract or from an override.
 
 mod issuer;
+mod reload;
 mod store;
 
 use std::path::Path;
@@ -32,7 +33,7 @@ impl Serialize for Settings {
     }
 }
 
-fn whole(settings: &Settings) -> Json {
+pub(in crate::config) fn whole(settings: &Settings) -> Json {
     let workers = settings.runtime.workers.map(|count| count.get().into());
     let shutdown = &settings.shutdown;
     let identify = settings.callers.identify.iter().map(source);
@@ -84,6 +85,7 @@ fn whole(settings: &Settings) -> Json {
                 ("timeout", some(spell_duration(shutdown.timeout))),
             ])),
         ),
+        ("reload", some(reload::reload(&settings.reload))),
     ])
 }
 
@@ -386,7 +388,7 @@ fn log(log: &Log) -> Json {
         ("access_format", some(log.access_format.name())),
         (
             "access_ok_sample",
-            some(spell_percent(log.access_ok_percent)),
+            some(spell_percent(log.access_ok_millionths)),
         ),
         ("format", some(log.format.name())),
         ("level", some(log.level.name())),

@@ -5,6 +5,7 @@
 
 mod issuer;
 mod quota;
+mod reload;
 mod store;
 
 use std::net::SocketAddr;
@@ -27,6 +28,7 @@ use crate::protocol::{Absence, Dialect, ExtensionUri, HttpStatus, Step, Version}
 
 pub(crate) use issuer::Issuer;
 pub(crate) use quota::{Allowance, Plan, Quota};
+pub(crate) use reload::{Guard, Reload};
 pub(crate) use store::Store;
 
 /// A number of things of which there must be one.
@@ -44,6 +46,7 @@ pub(crate) struct File {
     pub(crate) log: Log,
     pub(crate) delay: Field<Duration>,
     pub(crate) timeout: Field<Duration>,
+    pub(crate) reload: Reload,
     pub(crate) identify: Field<List<Identify>>,
     pub(crate) key_header: Field<KeyHeader>,
     pub(crate) callers: Tables<Caller>,
@@ -178,6 +181,7 @@ impl File {
         let delay = shutdown.field("delay");
         let timeout = shutdown.field("timeout");
         shutdown.finish();
+        let reload = Reload::take(root.table_or_empty("reload", "[reload]"));
         let mut callers = root.table_or_empty("callers", "[callers]");
         let identify = callers.list("identify");
         let key_header = callers.field("key_header");
@@ -191,6 +195,7 @@ impl File {
             log,
             delay,
             timeout,
+            reload,
             identify,
             key_header,
             callers: root.named("caller", "[caller.NAME]", caller),

@@ -10,6 +10,7 @@
 
 mod amount;
 mod check;
+pub mod diff;
 mod document;
 mod effective;
 mod expand;
@@ -40,10 +41,10 @@ pub use read::name_flaw;
 pub use schema::schema;
 pub use settings::{
     AccessFormat, AccessLog, Admin, Algorithm, Allowance, Authenticate, Caller, Callers,
-    CertificateName, ClientHeader, Clients, Endpoint, Front, Identify, Issuer, Jwks, Kept,
+    CertificateName, ClientHeader, Clients, Endpoint, Front, Guard, Identify, Issuer, Jwks, Kept,
     KeySha256, Level, Limits, Listener, Log, LogFormat, NamedFile, OnStoreError, PairFiles, Pin,
-    Place, Plan, Quota, RateLimitHeaders, Runtime, Secret, Settings, Shutdown, Store,
-    StoreTopology, Tls, Upstream, UpstreamTls,
+    Place, Plan, Quota, RateLimitHeaders, Ratio, Reload, Runtime, Secret, Settings, Shutdown,
+    Store, StoreTopology, Tls, Upstream, UpstreamTls,
 };
 pub use store::{Node, StoreUrl};
 pub use web::{Host, KeysUrl, UpstreamUrl};
@@ -51,7 +52,7 @@ pub use web::{Host, KeysUrl, UpstreamUrl};
 use report::{Finding, Report};
 
 /// Larger files are not read, in bytes: no configuration is, and a device may never end.
-const LARGEST: u64 = 4 << 20;
+pub const LARGEST: usize = 4 << 20;
 
 /// How a text is to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -156,10 +157,10 @@ fn text(path: &Path) -> Result<String, Finding> {
     };
     let file = std::fs::File::open(path).map_err(unreadable)?;
     let mut bytes = Vec::new();
-    file.take(LARGEST + 1)
+    file.take(LARGEST as u64 + 1)
         .read_to_end(&mut bytes)
         .map_err(unreadable)?;
-    if u64::try_from(bytes.len()).is_ok_and(|length| length > LARGEST) {
+    if bytes.len() > LARGEST {
         let what = format!("cannot be read: larger than {} MiB", LARGEST >> 20);
         return Err(Finding::error(None, "", what));
     }

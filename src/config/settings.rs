@@ -10,6 +10,7 @@ mod issuer;
 mod listener;
 mod log;
 mod quota;
+mod reload;
 mod store;
 mod upstream;
 
@@ -31,6 +32,7 @@ pub use issuer::{Algorithm, Issuer, Jwks};
 pub use listener::{Clients, Listener, Tls};
 pub use log::{AccessFormat, AccessLog, Level, Log, LogFormat};
 pub use quota::{Allowance, Plan, Quota};
+pub use reload::{Guard, Ratio, Reload};
 pub use store::{Kept, OnStoreError, Store, StoreTopology};
 pub use upstream::{Upstream, UpstreamTls};
 
@@ -50,6 +52,8 @@ pub struct Settings {
     pub log: Log,
     /// `[shutdown]`.
     pub shutdown: Shutdown,
+    /// `[reload]`.
+    pub reload: Reload,
     /// `[callers]`.
     pub callers: Callers,
     /// `[caller.NAME]`, in the order of the file.
@@ -97,6 +101,7 @@ impl Settings {
             limits,
             log,
             shutdown,
+            reload,
             callers,
             known,
             issuers,
@@ -113,6 +118,7 @@ impl Settings {
             && *limits == next.limits
             && *log == next.log
             && *shutdown == next.shutdown
+            && *reload == next.reload
             && *callers == next.callers
             && *known == next.known
             && *issuers == next.issuers

@@ -8,7 +8,7 @@
 
 use std::io::{self, Write};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -62,7 +62,7 @@ pub struct Pen {
 struct Desk {
     on: AtomicBool,
     is_combined: AtomicBool,
-    ok_percent: AtomicU8,
+    ok_millionths: AtomicU32,
     /// Where the lines go now.
     to: Mutex<Destination>,
     sheets: Mutex<Vec<Arc<Mutex<Sheet>>>>,
@@ -114,7 +114,7 @@ impl AccessLog {
         let desk = Arc::new(Desk {
             on: AtomicBool::new(sink.is_some()),
             is_combined: AtomicBool::new(false),
-            ok_percent: AtomicU8::new(ALL),
+            ok_millionths: AtomicU32::new(ALL),
             to: Mutex::new(Destination::Off),
             sheets: Mutex::default(),
             orders: Mutex::default(),
@@ -169,12 +169,12 @@ impl Pen {
         if !self.desk.on.load(Ordering::Relaxed) {
             return;
         }
-        let percent = self.desk.ok_percent.load(Ordering::Relaxed);
-        if percent >= ALL || line.outcome != Outcome::Ok {
+        let share = self.desk.ok_millionths.load(Ordering::Relaxed);
+        if share >= ALL || line.outcome != Outcome::Ok {
             self.append(line);
-        } else if is_sampled(line.request_id.unwrap_or_default(), percent) {
+        } else if is_sampled(line.request_id.unwrap_or_default(), share) {
             self.append(&Line {
-                sampled: Some(percent),
+                sampled: Some(share),
                 ..*line
             });
         }
@@ -210,7 +210,8 @@ impl Desk {
     fn set(&self, manner: &Manner) {
         let is_combined = manner.spelling == Spelling::Combined;
         self.is_combined.store(is_combined, Ordering::Relaxed);
-        self.ok_percent.store(manner.ok_percent, Ordering::Relaxed);
+        self.ok_millionths
+            .store(manner.ok_millionths, Ordering::Relaxed);
         *self.to.lock() = manner.to.clone();
     }
 

@@ -83,6 +83,21 @@ impl<'a> Object<'a> {
         self.out.extend_from_slice(&decimals);
     }
 
+    /// Millionths in percent, with as few decimals as it takes.
+    pub(super) fn percent(&mut self, key: &'static str, millionths: u32) {
+        self.bare_key(key);
+        digits(self.out, (millionths / 10_000).into());
+        let part = millionths % 10_000;
+        if part > 0 {
+            let decimals = [1000, 100, 10, 1].map(|place| b'0' + (part / place % 10) as u8);
+            self.out.push(b'.');
+            self.out.extend_from_slice(&decimals);
+            while self.out.last() == Some(&b'0') {
+                self.out.pop();
+            }
+        }
+    }
+
     /// A list of strings of ours that have nothing to escape; left out when empty.
     #[inline(always)]
     pub(super) fn list<'b>(
@@ -305,6 +320,25 @@ mod tests {
             prop_assert_eq!(value["i"].as_i64(), Some(signed));
             let ms = unsigned as f64 / 1000.0;
             prop_assert!((value["ms"].as_f64().unwrap() - ms).abs() <= ms * 1e-15 + 1e-9);
+        }
+    }
+
+    #[test]
+    fn percentages_are_numbers_with_as_few_decimals_as_it_takes() {
+        for (millionths, text) in [
+            (0, "0"),
+            (1, "0.0001"),
+            (5_000, "0.5"),
+            (100_000, "10"),
+            (123_400, "12.34"),
+            (1_000_000, "100"),
+        ] {
+            let mut out = Vec::new();
+            let mut object = Object::new(&mut out);
+            object.percent(key!("p"), millionths);
+            object.close();
+            let expected = format!("{{\"p\":{text}}}\n");
+            assert_eq!(String::from_utf8(out).unwrap(), expected);
         }
     }
 

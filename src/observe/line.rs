@@ -109,8 +109,8 @@ pub struct Line<'a> {
     pub generation: u64,
     /// The first digits of its hash.
     pub config_hash: [u8; 8],
-    /// Of lines like this, so many in a hundred are written; none where all are.
-    pub sampled: Option<u8>,
+    /// Of lines like this, so many in a million are written; none where all are.
+    pub sampled: Option<u32>,
 }
 
 impl Line<'_> {
@@ -263,8 +263,8 @@ impl Line<'_> {
             &self.config_hash,
             self.config_hash.len(),
         );
-        if let Some(percent) = self.sampled {
-            line.number(key!("sampled"), percent.into());
+        if let Some(millionths) = self.sampled {
+            line.percent(key!("sampled"), millionths);
         }
         line.close();
     }
@@ -354,7 +354,7 @@ mod tests {
             user_agent: Some(text.as_bytes()),
             generation: 3,
             config_hash: *b"1f40fc92",
-            sampled: Some(10),
+            sampled: Some(105_000),
             ..Line::new(
                 Timestamp::from_millisecond(1_796_057_603_042).unwrap(),
                 Outcome::RateLimited,
@@ -371,7 +371,7 @@ mod tests {
     #[test]
     fn every_field_in_its_order() {
         let line = written(&full("curl/8"));
-        let expected = r#"{"ts":"2026-11-30T16:53:23.042Z","request_id":"curl/8","client_ip":"192.0.2.7","peer_ip":"10.0.0.1","listener":"public","tls_version":"TLSv1.3","sni":"lakeside.example.com","protocol":"HTTP/1.1","method":"POST","host":"lakeside.example.com","path":"/a2a","endpoint":"lakeside","contract":"aap/3.0","caller":"x-api-key#1a2b3c4d","rpc_method":"SendMessage","rpc_id":"req-1","skill":"lead.submit","a2a_version":"1.0","a2a_extensions":["aap/3.0"],"other_extensions":2,"normalized":["a2a-version","a2a-extensions"],"status":200,"rpc_code":-32000,"outcome":"rate_limited","error_id":"0190b3a4-0000-7000-8000-000000000000","quota":"per-buyer","cost":10,"limit_source":"local","limit_remaining":7,"retry_after_ms":1500,"reported":["version","quota"],"stripped_query":true,"why":"connection closed","upstream":"lakeside","attempts":2,"bytes_in":1024,"bytes_out":2048,"duration_ms":12.345,"upstream_ms":11.040,"overhead_ms":1.305,"user_agent":"curl/8","generation":3,"config_hash":"1f40fc92","sampled":10}"#;
+        let expected = r#"{"ts":"2026-11-30T16:53:23.042Z","request_id":"curl/8","client_ip":"192.0.2.7","peer_ip":"10.0.0.1","listener":"public","tls_version":"TLSv1.3","sni":"lakeside.example.com","protocol":"HTTP/1.1","method":"POST","host":"lakeside.example.com","path":"/a2a","endpoint":"lakeside","contract":"aap/3.0","caller":"x-api-key#1a2b3c4d","rpc_method":"SendMessage","rpc_id":"req-1","skill":"lead.submit","a2a_version":"1.0","a2a_extensions":["aap/3.0"],"other_extensions":2,"normalized":["a2a-version","a2a-extensions"],"status":200,"rpc_code":-32000,"outcome":"rate_limited","error_id":"0190b3a4-0000-7000-8000-000000000000","quota":"per-buyer","cost":10,"limit_source":"local","limit_remaining":7,"retry_after_ms":1500,"reported":["version","quota"],"stripped_query":true,"why":"connection closed","upstream":"lakeside","attempts":2,"bytes_in":1024,"bytes_out":2048,"duration_ms":12.345,"upstream_ms":11.040,"overhead_ms":1.305,"user_agent":"curl/8","generation":3,"config_hash":"1f40fc92","sampled":10.5}"#;
         assert_eq!(String::from_utf8(line).unwrap(), format!("{expected}\n"));
     }
 

@@ -21,6 +21,7 @@ use super::clock::Timestamp;
 use super::histogram::Histogram;
 use crate::protocol::{Outcome, Step};
 
+mod configuration;
 mod credential;
 mod exposition;
 mod handshake;
@@ -30,14 +31,14 @@ mod meters;
 mod names;
 mod store;
 
+pub use configuration::{Cause, Configuration};
 pub use credential::{CredentialMeters, CredentialResult};
 pub use exposition::Exposition;
 pub use handshake::{HandshakeFailure, HandshakeMeters};
 pub use issuers::{KeyMeters, TokenMeters};
 use labels::{
-    At, Certified, Decided, EndedAt, Examined, Filled, On, Pooled, Reloaded, Reported, Shaken,
-    Unproxied, Worker, at, certified, decided, ended_at, filled, on, pooled, reported, shaken,
-    unproxied,
+    At, Certified, Decided, EndedAt, Examined, Filled, On, Pooled, Reported, Shaken, Unproxied,
+    Worker, at, certified, decided, ended_at, filled, on, pooled, reported, shaken, unproxied,
 };
 use meters::FILLED;
 pub use meters::{EndpointMeters, ListenerMeters, Presence, QuotaMeters, UpstreamMeters};
@@ -72,9 +73,8 @@ pub struct Metrics {
     certificate_expiry: Family<Certified, Gauge>,
     issuers: issuers::Families,
     upstream_connections: Family<Pooled, Gauge>,
-    reloads: Family<Reloaded, Counter>,
-    generation: Gauge,
-    applied_at: Gauge,
+    /// Which configuration serves, and how it came.
+    pub configuration: Configuration,
     /// Requests being served. See [`Presence`].
     pub requests_in_flight: Gauge,
     /// Bytes of request bodies held in memory.
@@ -111,18 +111,13 @@ impl Metrics {
             certificate_expiry: Family::default(),
             issuers: issuers::Families::default(),
             upstream_connections: Family::default(),
-            reloads: Family::default(),
-            generation: Gauge::default(),
-            applied_at: Gauge::default(),
+            configuration: Configuration::default(),
             requests_in_flight: Gauge::default(),
             in_flight_bytes: Gauge::default(),
             access_log_dropped: Counter::default(),
             log_level_changed: Gauge::default(),
         };
         metrics.register(version);
-        for result in ["success", "failure"] {
-            made(&metrics.reloads, Reloaded { result });
-        }
         metrics
     }
 
@@ -222,21 +217,7 @@ impl Metrics {
             "forecourt_upstream_connections",
             self.upstream_connections.clone(),
         );
-        add(
-            registry,
-            "forecourt_config_reloads_total",
-            self.reloads.clone(),
-        );
-        add(
-            registry,
-            "forecourt_config_generation",
-            self.generation.clone(),
-        );
-        add(
-            registry,
-            "forecourt_config_last_reload_success_timestamp_seconds",
-            self.applied_at.clone(),
-        );
+        self.configuration.register(registry);
         add(
             registry,
             "forecourt_access_log_dropped_total",
@@ -375,19 +356,6 @@ impl Metrics {
         self.ratelimit_overflow
             .inner()
             .fetch_max(overflowed, Ordering::Relaxed);
-    }
-
-    /// Notes which configuration serves from now on: at the start and after each reload.
-    pub fn config_applied(&self, generation: u64, at: Timestamp) {
-        self.generation
-            .set(i64::try_from(generation).unwrap_or(i64::MAX));
-        self.applied_at.set(at.as_second());
-    }
-
-    /// Counts a reload: whether the new configuration was taken.
-    pub fn config_reloaded(&self, taken: bool) {
-        let result = if taken { "success" } else { "failure" };
-        made(&self.reloads, Reloaded { result }).inc();
     }
 }
 

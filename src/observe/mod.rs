@@ -22,7 +22,7 @@ pub use dial::Dial;
 pub use histogram::Histogram;
 pub use line::Line;
 pub use metrics::{
-    CredentialMeters, CredentialResult, EndpointMeters, Exposition, HandshakeFailure,
+    Cause, CredentialMeters, CredentialResult, EndpointMeters, Exposition, HandshakeFailure,
     HandshakeMeters, KeyMeters, LOCAL, ListenerMeters, Metrics, NAMES, Presence, QuotaMeters,
     StoreMeters, StoredQuotaMeters, TokenMeters, UpstreamMeters,
 };

@@ -7,12 +7,12 @@
 /// An odd number without a pattern in its bits.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Whether the line of a request with this id is among so many in a hundred.
+/// Whether the line of a request with this id is among so many in a million.
 #[must_use]
-pub(super) fn is_sampled(request_id: &[u8], percent: u8) -> bool {
-    // The high half as a fraction of a hundred.
-    let place = ((hash(request_id) >> 32) * 100) >> 32;
-    place < u64::from(percent)
+pub(super) fn is_sampled(request_id: &[u8], millionths: u32) -> bool {
+    // The high half as a fraction of a million.
+    let place = ((hash(request_id) >> 32) * 1_000_000) >> 32;
+    place < u64::from(millionths)
 }
 
 /// A hash that is the same in every process. It withstands nobody who tries.
@@ -42,7 +42,7 @@ mod tests {
     fn none_and_all_are_none_and_all() {
         for id in ["", "1", "018f2c6e-0000-7000-8000-000000000000"] {
             assert!(!is_sampled(id.as_bytes(), 0));
-            assert!(is_sampled(id.as_bytes(), 100));
+            assert!(is_sampled(id.as_bytes(), 1_000_000));
         }
     }
 
@@ -50,9 +50,9 @@ mod tests {
     fn what_is_in_a_share_is_in_every_larger_one() {
         for number in 0..1000 {
             let id = format!("request-{number}");
-            let first = (0..=100).find(|percent| is_sampled(id.as_bytes(), *percent));
+            let first = (0..=100).find(|percent| is_sampled(id.as_bytes(), 10_000 * percent));
             let first = first.unwrap();
-            assert!((first..=100).all(|percent| is_sampled(id.as_bytes(), percent)));
+            assert!((first..=100).all(|percent| is_sampled(id.as_bytes(), 10_000 * percent)));
         }
     }
 
@@ -66,10 +66,12 @@ mod tests {
             &|number| format!("trace-{number:x}-of-a-caller-with-long-ids"),
         ];
         for (shape, id) in shapes.iter().enumerate() {
-            for percent in [1, 10, 50] {
+            for percent in [1_u32, 10, 50] {
                 let ids = (0..20_000).map(id);
-                let count = ids.filter(|id| is_sampled(id.as_bytes(), percent)).count();
-                let wanted = 200 * usize::from(percent);
+                let count = ids
+                    .filter(|id| is_sampled(id.as_bytes(), 10_000 * percent))
+                    .count();
+                let wanted = 200 * percent as usize;
                 let off = count.abs_diff(wanted);
                 assert!(off * 5 <= wanted.max(200), "{shape} {percent}: {count}");
             }
@@ -80,7 +82,7 @@ mod tests {
     #[test]
     fn the_choice_is_the_same_in_every_build() {
         let chosen: Vec<_> = (0..100)
-            .filter(|number: &u32| is_sampled(number.to_string().as_bytes(), 10))
+            .filter(|number: &u32| is_sampled(number.to_string().as_bytes(), 100_000))
             .collect();
         assert_eq!(chosen, CHOSEN);
     }

@@ -128,6 +128,41 @@ impl Outcome {
         }
     }
 
+    /// Whether the gateway failed the request: neither a mistake of its caller nor an answer of the
+    /// dealer's, and nothing that comes with a restart.
+    #[must_use]
+    pub const fn is_failure(self) -> bool {
+        match self {
+            Self::UpstreamUnreachable
+            | Self::UpstreamReset
+            | Self::UpstreamTimeout
+            | Self::UpstreamInvalid
+            | Self::Overloaded
+            | Self::Internal => true,
+            Self::Ok
+            | Self::UpstreamError
+            | Self::ParseError
+            | Self::InvalidRequest
+            | Self::TenantRejected
+            | Self::PushNotSupported
+            | Self::UnsupportedOperation
+            | Self::MethodNotFound
+            | Self::ContentTypeNotSupported
+            | Self::ExtensionRequired
+            | Self::VersionNotSupported
+            | Self::RateLimited
+            | Self::PayloadInvalid
+            | Self::UnsupportedSkill
+            | Self::BodyTooLarge
+            | Self::Draining
+            | Self::Unauthenticated
+            | Self::PermissionDenied
+            | Self::ClientGone
+            | Self::NoRoute
+            | Self::BadHttp => false,
+        }
+    }
+
     /// Its place in [`Outcome::ALL`].
     #[must_use]
     pub const fn index(self) -> usize {

@@ -8,6 +8,7 @@
 use std::borrow::Cow;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -330,6 +331,9 @@ impl Drop for Record {
         let endpoint = self.endpoint.as_deref();
         let meters = endpoint.map_or(&self.worker.nowhere, |endpoint| &endpoint.meters);
         meters.ended(self.outcome, took);
+        if let Some(endpoint) = endpoint.filter(|_| self.outcome.is_failure()) {
+            endpoint.failed.fetch_add(1, Ordering::Relaxed);
+        }
 
         let error_id = self
             .answer

@@ -1,9 +1,11 @@
 //! Decides how the logs follow the configuration: what has to be opened is opened before anything
 //! changes, and turned to with the swap.
 
+use std::io;
+
 use parking_lot::Mutex;
 
-use crate::config::{self, Problem, Severity};
+use crate::config::{self, Problem, Problems, Severity};
 use crate::observe::{Destination, Dial, Manner, Prepared, Spelling, Switch};
 
 /// What of the logs can be changed while the process runs.
@@ -29,7 +31,7 @@ pub fn manner(log: &config::Log) -> Manner {
             config::AccessFormat::Json => Spelling::Json,
             config::AccessFormat::Combined => Spelling::Combined,
         },
-        ok_percent: log.access_ok_percent,
+        ok_millionths: log.access_ok_millionths,
     }
 }
 
@@ -48,18 +50,20 @@ impl Logs {
     ///
     /// # Errors
     /// It cannot be opened; then the configuration cannot serve.
-    pub fn prepare(&self, log: &config::Log) -> Result<(), Box<Problem>> {
-        let prepared = self.access.prepare(&manner(log)).map_err(|error| {
-            let what = format!("the access log cannot be opened: {error}");
-            let hint = "may this process write there, and does the directory exist?";
-            let place = log.access_place.as_ref();
-            Box::new(place.map_or_else(
-                || Problem::of_the_file(&what),
-                |place| place.problem(Severity::Error, &what, Some(hint)),
-            ))
-        })?;
+    pub fn prepare(&self, log: &config::Log) -> Result<(), Problems> {
+        let prepared = self.access.prepare(&manner(log));
+        let prepared = prepared.map_err(|error| problem(log, &error))?;
         *self.prepared.lock() = Some(prepared);
         Ok(())
+    }
+
+    /// Whether that could be opened, as far as can be told without doing it.
+    ///
+    /// # Errors
+    /// It could not.
+    pub fn look(&self, log: &config::Log) -> Result<(), Problems> {
+        let looked = self.access.look(&manner(log).to);
+        looked.map_err(|error| problem(log, &error))
     }
 
     /// Writes as this configuration says from now on.
@@ -84,4 +88,15 @@ impl Logs {
             Err(error) => tracing::error!(%error, "the access log cannot be opened; it stays"),
         }
     }
+}
+
+fn problem(log: &config::Log, error: &io::Error) -> Problems {
+    let what = format!("the access log cannot be opened: {error}");
+    let hint = "may this process write there, and does the directory exist?";
+    let place = log.access_place.as_ref();
+    let problem = place.map_or_else(
+        || Problem::of_the_file(&what),
+        |place| place.problem(Severity::Error, &what, Some(hint)),
+    );
+    [problem].into_iter().collect()
 }

@@ -5,20 +5,34 @@
 //! what cannot change live, leaves the old snapshot serving; it is logged with every problem and
 //! counted. Readiness never changes here.
 
-use std::collections::HashSet;
+mod history;
+mod preview;
+mod rollback;
+mod series;
+mod told;
+mod veil;
+
+use std::collections::{HashSet, VecDeque};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use tokio::sync::Notify;
 
 use super::live::Live;
 use super::snapshot::{Shared, Snapshot, compile};
 use super::stores;
 use super::tls::{self, Change, Files, Keyring};
-use crate::config::{self, Authenticate, Format, Problems, Settings};
-use crate::credential::token::Bad;
+use crate::config::{self, Format, Problems, Settings};
 use crate::observe::{Timestamp, WallClock};
+
+pub use history::{Generation, How};
+pub use preview::Preview;
+pub use told::{ATTEMPTS, Attempt, Figures, Order, Rejected, Reloaded, Standing};
+
+use history::History;
+use told::Told;
 
 /// Answers for environment variables.
 pub type Environment = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
@@ -33,23 +47,10 @@ pub struct Reloader {
     live: Live,
     /// What was last acted on. One reload at a time holds it.
     acted_on: Mutex<ActedOn>,
+    /// For whoever only asks. Held for moments, and after `acted_on`.
     told: Mutex<Told>,
-}
-
-/// What is remembered for whoever asks.
-#[derive(Debug)]
-struct Told {
-    loaded: Timestamp,
-    last: Option<Attempt>,
-}
-
-/// One reload: when it was, and what became of it.
-#[derive(Clone, Debug)]
-pub struct Attempt {
-    /// When.
-    pub at: Timestamp,
-    /// What serves since, or why the old configuration serves on.
-    pub result: Result<Reloaded, Rejected>,
+    /// Another configuration serves since somebody waited for it.
+    replaced: Notify,
 }
 
 /// What one look at the configuration file, and at the files it names, saw.
@@ -59,29 +60,11 @@ pub struct Look {
     files: Files,
 }
 
-/// The last look that was acted on, and whether its text is what serves.
+/// The last look that was acted on, and how its text stands to what serves.
 #[derive(Debug)]
 struct ActedOn {
     look: Look,
-    is_served: bool,
-}
-
-/// Why a configuration did not go live.
-#[derive(Clone, Debug)]
-pub enum Rejected {
-    /// It has problems.
-    Problems(Problems),
-    /// It changes what cannot change live: these tables.
-    RestartNeeded(Vec<&'static str>),
-}
-
-/// What became of a configuration that has no problem.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reloaded {
-    /// It serves, under this generation.
-    Applied(u64),
-    /// It says what served already.
-    Unchanged(u64),
+    file: Standing,
 }
 
 impl Reloader {
@@ -97,9 +80,20 @@ impl Reloader {
         shared: Arc<Shared>,
         wall: Arc<dyn WallClock>,
     ) -> Self {
-        let snapshot = compile(settings, 1, &shared, &keyring, None);
+        let settings = Arc::new(settings);
+        let snapshot = compile(Arc::clone(&settings), 1, &shared, &keyring, None);
         let loaded = wall.now();
-        shared.metrics.config_applied(1, loaded);
+        let hash = snapshot.effective.hash.clone();
+        shared.metrics.configuration.applied(1, &hash, loaded);
+        tracing::info!(generation = 1, %hash, "configuration loaded");
+        let mut history = History::default();
+        history.push(Generation {
+            number: 1,
+            hash,
+            at: loaded,
+            how: How::Start,
+            settings,
+        });
         keyring.publish(&shared.metrics);
         Self {
             path,
@@ -113,9 +107,16 @@ impl Reloader {
                     text: Ok(text),
                     files: files.forgotten(),
                 },
-                is_served: true,
+                file: Standing::Served,
             }),
-            told: Mutex::new(Told { loaded, last: None }),
+            told: Mutex::new(Told {
+                loaded,
+                last: None,
+                attempts: VecDeque::new(),
+                history,
+                file: Standing::Served,
+            }),
+            replaced: Notify::new(),
         }
     }
 
@@ -141,6 +142,30 @@ impl Reloader {
     #[must_use]
     pub fn last(&self) -> Option<Attempt> {
         self.told.lock().last.clone()
+    }
+
+    /// What was applied or rejected, newest first: at most [`ATTEMPTS`] of it.
+    #[must_use]
+    pub fn attempts(&self) -> Vec<Attempt> {
+        self.told.lock().attempts.iter().rev().cloned().collect()
+    }
+
+    /// The configurations that are kept, the one that serves first.
+    #[must_use]
+    pub fn generations(&self) -> Vec<Generation> {
+        self.told.lock().history.iter().rev().cloned().collect()
+    }
+
+    /// How the file stands to what serves.
+    #[must_use]
+    pub fn file(&self) -> Standing {
+        self.told.lock().file
+    }
+
+    /// Waits until another configuration serves, or does since this was waited for last. For one
+    /// waiter.
+    pub(in crate::state) async fn replaced(&self) {
+        self.replaced.notified().await;
     }
 
     /// The configuration file.
@@ -199,7 +224,7 @@ impl Reloader {
         if !is_current {
             return None;
         }
-        if acted_on.is_served && acted_on.look.text == look.text {
+        if acted_on.file != Standing::Rejected && acted_on.look.text == look.text {
             // Only certificates: the configuration is what it was.
             let previous = self.live.load();
             let mut files = look.files;
@@ -219,7 +244,7 @@ impl Reloader {
             .clone()
             .map_err(Rejected::Problems)
             .and_then(|text| self.valid(&text, &previous, &mut files, &mut wanted))
-            .map(|settings| self.replace(settings, &previous));
+            .map(|settings| self.serve(Arc::new(settings), &previous, How::File));
         if result.is_err() {
             // What serves on still follows its certificates.
             self.refresh(&previous.settings, &mut files);
@@ -228,28 +253,45 @@ impl Reloader {
         let serving = self.live.load();
         wanted.extend(tls::paths(&serving.settings).map(Path::to_owned));
         files.keep(|path| wanted.contains(path));
-        *acted_on = ActedOn {
-            look: Look {
-                text: look.text,
-                files: files.forgotten(),
-            },
-            is_served: result.is_ok(),
+        acted_on.look = Look {
+            text: look.text,
+            files: files.forgotten(),
         };
-        self.shared.metrics.config_reloaded(result.is_ok());
+        let file = match result {
+            Ok(_) => Standing::Served,
+            Err(_) => Standing::Rejected,
+        };
+        self.shared.metrics.configuration.reloaded(result.is_ok());
         match &result {
-            Ok(Reloaded::Applied(generation)) => {
-                tracing::info!(generation, "configuration applied")
-            }
             Ok(Reloaded::Unchanged(generation)) => {
                 tracing::info!(generation, "configuration unchanged");
             }
-            Err(rejected) => rejected.log(previous.generation),
+            Ok(_) => {
+                let (generation, hash) = (serving.generation, &serving.effective.hash);
+                tracing::info!(generation, %hash, "configuration applied");
+            }
+            Err(rejected) => rejected.log(Order::Reload, previous.generation),
         }
-        self.told.lock().last = Some(Attempt {
+        self.tell(acted_on, Order::Reload, file, &result);
+        result
+    }
+
+    /// Remembers what became of an order.
+    fn tell(
+        &self,
+        acted_on: &mut ActedOn,
+        order: Order,
+        file: Standing,
+        result: &Result<Reloaded, Rejected>,
+    ) {
+        acted_on.file = file;
+        let mut told = self.told.lock();
+        told.file = file;
+        told.attempted(Attempt {
             at: self.wall.now(),
+            order,
             result: result.clone(),
         });
-        result
     }
 
     /// Puts in force what certificate files hold.
@@ -278,8 +320,7 @@ impl Reloader {
             return Err(Rejected::RestartNeeded(fixed));
         }
         let logs = &self.shared.logs;
-        logs.prepare(&settings.log)
-            .map_err(|problem| Rejected::Problems([*problem].into_iter().collect()))?;
+        logs.prepare(&settings.log).map_err(Rejected::Problems)?;
         let loaded = self
             .keyring
             .load(&settings, files, self.wall.now())
@@ -289,7 +330,8 @@ impl Reloader {
         Ok(settings)
     }
 
-    fn replace(&self, settings: Settings, previous: &Snapshot) -> Reloaded {
+    /// Serves settings whose certificates are in force, where that would be any different.
+    fn serve(&self, settings: Arc<Settings>, previous: &Snapshot, how: How) -> Reloaded {
         if previous.settings.serves_like(&settings) {
             return Reloaded::Unchanged(previous.generation);
         }
@@ -298,93 +340,36 @@ impl Reloader {
         }
         let generation = previous.generation + 1;
         let next = compile(
-            settings,
+            Arc::clone(&settings),
             generation,
             &self.shared,
             &self.keyring,
             Some(previous),
         );
-        self.forget(&previous.settings, &next.settings);
-        let kept = next.stores.clone();
-        self.shared.logs.apply(&next.settings.log);
+        series::forget(&previous.settings, &settings, &self.shared);
+        self.shared.logs.apply(&settings.log);
         self.shared.findings.keep(&next.endpoints);
+        let (kept, hash) = (next.stores.clone(), next.effective.hash.clone());
         self.live.replace(next);
         // Idle workers still look at the old snapshot, perhaps for long.
         stores::close_others(&previous.stores, &kept);
         let now = self.wall.now();
-        self.told.lock().loaded = now;
-        self.shared.metrics.config_applied(generation, now);
-        Reloaded::Applied(generation)
-    }
-
-    /// Drops the series of what is no longer configured.
-    fn forget(&self, before: &Settings, after: &Settings) {
-        let metrics = &self.shared.metrics;
-        for gone in missing(&before.endpoints, &after.endpoints, |it| &it.name) {
-            metrics.forget_endpoint(gone);
-        }
-        for endpoint in &after.endpoints {
-            if endpoint.authenticate == Authenticate::Off {
-                metrics.forget_credentials(&endpoint.name);
-            }
-        }
-        for gone in missing(&before.quotas, &after.quotas, |it| &it.name) {
-            metrics.forget_quota(gone);
-        }
-        for gone in missing(&before.upstreams, &after.upstreams, |it| &it.name) {
-            metrics.forget_upstream(gone);
-        }
-        for gone in missing(&before.issuers, &after.issuers, |it| &it.name) {
-            metrics.forget_issuer(gone, &Bad::ALL.map(Bad::label));
-        }
-        for gone in missing(&before.stores, &after.stores, |it| &it.name) {
-            stores::forget(gone, &self.shared);
-        }
-    }
-}
-
-/// The names that stand before and not after.
-fn missing<'a, T>(
-    before: &'a [T],
-    after: &'a [T],
-    name: impl Fn(&'a T) -> &'a str,
-) -> impl Iterator<Item = &'a str> {
-    let kept: HashSet<&str> = after.iter().map(&name).collect();
-    before
-        .iter()
-        .map(name)
-        .filter(move |name| !kept.contains(name))
-}
-
-impl Rejected {
-    fn log(&self, serving: u64) {
-        match self {
-            Self::Problems(problems) => {
-                tracing::error!(
-                    serving,
-                    count = problems.len(),
-                    problems = %format_args!("\n{problems}"),
-                    "configuration rejected, the old one serves on"
-                );
-            }
-            Self::RestartNeeded(tables) => {
-                tracing::error!(
-                    serving,
-                    ?tables,
-                    "configuration rejected, the old one serves on: restart needed"
-                );
-            }
-        }
-    }
-}
-
-impl fmt::Display for Rejected {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Problems(problems) => problems.fmt(f),
-            Self::RestartNeeded(tables) => {
-                write!(f, "restart needed: [{}] changed", tables.join("], ["))
-            }
+        let configuration = &self.shared.metrics.configuration;
+        configuration.applied(generation, &hash, now);
+        let mut told = self.told.lock();
+        told.loaded = now;
+        told.history.push(Generation {
+            number: generation,
+            hash,
+            at: now,
+            how,
+            settings,
+        });
+        drop(told);
+        self.replaced.notify_one();
+        match how.of() {
+            None => Reloaded::Applied(generation),
+            Some(of) => Reloaded::Again { generation, of },
         }
     }
 }

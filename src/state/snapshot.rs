@@ -5,6 +5,7 @@
 //! connections. Compiling cannot fail and opens no socket.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use http::header::HeaderValue;
 
@@ -57,7 +58,7 @@ pub struct Snapshot {
     /// Whose tokens are believed.
     pub issuers: Issuers,
     /// What it was compiled from.
-    pub settings: Settings,
+    pub settings: Arc<Settings>,
     /// How it is shown.
     pub effective: Effective,
     /// Where requests go, in the order of the settings.
@@ -101,6 +102,8 @@ pub struct Endpoint {
     pub methods: Option<Box<[Box<str>]>>,
     /// Its counters.
     pub meters: EndpointMeters,
+    /// How many requests that began under this configuration the gateway failed.
+    pub failed: AtomicU64,
 }
 
 /// A contract and where its calls go.
@@ -145,7 +148,7 @@ impl Routes<Arc<Endpoint>> {
 /// Makes a snapshot of valid settings, whose files the keyring holds.
 #[must_use]
 pub fn compile(
-    settings: Settings,
+    settings: Arc<Settings>,
     generation: u64,
     shared: &Shared,
     keyring: &Keyring,
@@ -250,11 +253,12 @@ fn compile_endpoint(
             .as_ref()
             .map(|methods| methods.clone().into()),
         meters: shared.metrics.endpoint(&endpoint.name),
+        failed: AtomicU64::new(0),
     })
 }
 
 /// What a quota says, with what each plan puts in its place.
-fn rule(place: usize, settings: &Settings) -> Option<Rule> {
+pub(super) fn rule(place: usize, settings: &Settings) -> Option<Rule> {
     let quota = settings.quotas.get(place)?;
     let changed = |plan: &config::Plan| {
         let changed = plan.quotas.iter().find(|(changed, _)| *changed == place);

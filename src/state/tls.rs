@@ -6,6 +6,7 @@
 //! New handshakes use what is in force, connections that are open stay as they are. Must never let a
 //! session of a client whose certificate was checked against other roots be resumed.
 
+mod compare;
 mod files;
 mod keysets;
 mod library;
@@ -32,12 +33,13 @@ use crate::observe::Timestamp;
 use crate::state::issuers::Keys;
 use crate::upstream::Secure;
 
+pub use compare::{Content, FileDifference, Kind};
 pub use files::Files;
 pub use pair::Pair;
 pub use show::{Change, Shown};
 
 use files::Fingerprint;
-use loading::Loading;
+use loading::{Loading, Ready};
 use pair::Refused;
 
 /// Everything that was read of certificate files, and what is made of it.
@@ -146,21 +148,7 @@ impl Keyring {
     ) -> Result<Loaded, Problems> {
         files.add(paths(settings));
         let mut held = self.held.lock();
-        let mut loading = Loading::new(&held, files, now);
-        for listener in &settings.listeners {
-            if let Some(tls) = &listener.tls {
-                loading.listener(&listener.name, tls);
-            }
-        }
-        for upstream in &settings.upstreams {
-            if let Some(tls) = &upstream.tls {
-                loading.upstream(&upstream.name, tls);
-            }
-        }
-        for issuer in &settings.issuers {
-            loading.issuer(issuer);
-        }
-        let ready = loading.finish()?;
+        let ready = read(&held, settings, files, now)?;
         for (terminator, config) in ready.replaced {
             terminator.0.store(config);
         }
@@ -190,6 +178,30 @@ impl Keyring {
         let reaching = held.upstreams.get(upstream)?;
         Some(Arc::clone(&reaching.secure))
     }
+}
+
+/// Makes of the files that the settings name what could be put in force.
+fn read(
+    held: &Held,
+    settings: &Settings,
+    files: &Files,
+    now: Timestamp,
+) -> Result<Ready, Problems> {
+    let mut loading = Loading::new(held, files, now);
+    for listener in &settings.listeners {
+        if let Some(tls) = &listener.tls {
+            loading.listener(&listener.name, tls);
+        }
+    }
+    for upstream in &settings.upstreams {
+        if let Some(tls) = &upstream.tls {
+            loading.upstream(&upstream.name, tls);
+        }
+    }
+    for issuer in &settings.issuers {
+        loading.issuer(issuer);
+    }
+    loading.finish()
 }
 
 /// Every file with certificates, keys, roots or keys of issuers that settings name.

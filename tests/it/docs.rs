@@ -229,7 +229,7 @@ fn the_access_log_table_is_the_fields_of_a_line() {
         user_agent: Some(b"a"),
         generation: 1,
         config_hash: *b"1f40fc92",
-        sampled: Some(10),
+        sampled: Some(100_000),
     };
     let mut written = Vec::new();
     line.append(&mut written, &mut Rfc3339::default());

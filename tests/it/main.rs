@@ -20,6 +20,7 @@ mod ambiguous;
 mod architecture;
 mod callers;
 mod caps;
+mod change;
 mod commands;
 mod contract;
 mod docs;

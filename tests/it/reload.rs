@@ -19,7 +19,11 @@ const V12: &str = "https://autoagentprotocol.org/extensions/aap/v1.2";
 #[track_caller]
 fn applied(gateway: &Gateway) -> u64 {
     match gateway.inner.reload() {
-        Ok(Reloaded::Applied(generation) | Reloaded::Unchanged(generation)) => generation,
+        Ok(
+            Reloaded::Applied(generation)
+            | Reloaded::Unchanged(generation)
+            | Reloaded::Again { generation, .. },
+        ) => generation,
         Err(rejected) => panic!("{rejected}"),
     }
 }

@@ -26,7 +26,7 @@ pub(super) struct Seen {
     /// On every line of a version that tells what was supplied.
     config_hash: Option<IgnoredAny>,
     /// Of lines like this, so many in a hundred were written.
-    sampled: Option<u8>,
+    sampled: Option<f64>,
     #[serde(skip)]
     at: Timestamp,
 }
@@ -47,6 +47,10 @@ impl Seen {
     pub(super) fn read(line: &[u8]) -> Option<Self> {
         let mut seen: Self = serde_json::from_slice(line).ok()?;
         seen.at = seen.ts.parse().ok()?;
+        let is_share = |percent: f64| percent > 0.0 && percent <= 100.0;
+        if seen.sampled.is_some_and(|percent| !is_share(percent)) {
+            return None;
+        }
         Some(seen)
     }
 
@@ -57,7 +61,7 @@ impl Seen {
 
     /// For how many calls it stands, in hundredths of one.
     pub(super) fn weight(&self) -> u64 {
-        10_000 / u64::from(self.sampled.unwrap_or(100).clamp(1, 100))
+        (10_000.0 / self.sampled.unwrap_or(100.0)).round() as u64
     }
 
     /// Whether it stands for others like it.

@@ -21,7 +21,7 @@ pub(super) fn log(file: &file::Log, files: Files<'_, '_>) -> Log {
         access,
         access_place: place.map(|at| files.place(&at.span, &at.path)),
         access_format: file.access_format.or(AccessFormat::Json),
-        access_ok_percent: file.access_ok_sample.or(Percent(100)).0,
+        access_ok_millionths: file.access_ok_sample.or(Percent(1_000_000)).0,
         format: file.format.or(LogFormat::Json),
         level: file.level.or(Level::Info),
     }

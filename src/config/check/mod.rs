@@ -15,6 +15,7 @@ mod listener;
 mod log;
 mod names;
 mod quota;
+mod reload;
 mod store;
 mod upstream;
 
@@ -45,6 +46,7 @@ pub(crate) fn check(file: File, directory: &Path, report: &Report<'_>) -> Option
     let admin = listener::admin(&file.admin);
     let listeners = listener::check(&file, admin.address, directory, report);
     let limits = limits(&file.limits, report);
+    let reload = reload::check(&file.reload, report);
     let callers = callers(&file, report);
     let stores = store::check(&file.stores, directory, report);
     let store_names = Names::of("store", &file.stores);
@@ -104,6 +106,7 @@ pub(crate) fn check(file: File, directory: &Path, report: &Report<'_>) -> Option
             delay: file.delay.or(Duration::ZERO),
             timeout: file.timeout.or(Duration::from_secs(25)),
         },
+        reload,
         callers,
         known: known.into_iter().collect::<Option<_>>()?,
         issuers: issuers.into_iter().collect::<Option<_>>()?,

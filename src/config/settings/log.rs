@@ -13,8 +13,8 @@ pub struct Log {
     pub access_place: Option<Place>,
     /// How that line is spelled. Default JSON.
     pub access_format: AccessFormat,
-    /// Of lines whose outcome is `ok`, how many in a hundred are written; 0 to 100. Default 100.
-    pub access_ok_percent: u8,
+    /// Of lines whose outcome is `ok`, how many in a million are written. Default all.
+    pub access_ok_millionths: u32,
     /// How diagnostics are written. Default JSON.
     pub format: LogFormat,
     /// Which diagnostics are written. Default `info`.

@@ -4,7 +4,7 @@ use super::*;
 use crate::config::report::Report;
 
 const EXAMPLES: usize = 5;
-const BLOCKS: usize = 13;
+const BLOCKS: usize = 14;
 
 #[test]
 fn examples_load_without_a_word() {
@@ -30,7 +30,7 @@ fn keys() -> Vec<(&'static str, &'static str)> {
         "{text}\n[quota.spare]\nper = \"all\"\nrate = \"1/s\"\n[plan.spare.quotas.spare]\nburst = 2\n\
          [caller.spare]\nkey_sha256 = \"{0:064}\"\n\
          [issuer.spare]\nissuer = \"i\"\naudience = \"a\"\njwks = \"k\"\n\
-         [store.spare]\nurl = \"redis://a\"\n[listener.spare]\n\
+         [store.spare]\nurl = \"redis://a\"\n[reload.rollback_on_errors]\n[listener.spare]\n\
          address = \"127.0.0.1:0\"\nproxy_protocol = {{ trusted = [\"10.0.0.0/8\"] }}\n\
          tls = {{ certificate = \"a\", key = \"b\", certificates = [{{ certificate = \"c\", key = \"d\" }}] }}\n",
         0
@@ -48,12 +48,13 @@ fn keys() -> Vec<(&'static str, &'static str)> {
 fn the_full_example_names_every_key() {
     let text = fs::read_to_string(repository("config/forecourt.toml")).unwrap();
     let keys = keys();
-    assert_eq!(keys.len(), 127);
+    assert_eq!(keys.len(), 133);
     for (section, key) in keys {
         let is_named = match section {
             "the file" => text.contains(&format!("\n[{key}")),
             // A table of its own: too long for a line.
             "[listener.NAME]" if key == "tls" => text.contains(".tls]"),
+            "`rollback_on_errors`" => text.contains(&format!("{key} = ")),
             "`proxy_protocol`" => text.contains(&format!("{key} = [")),
             _ => text.lines().any(|line| {
                 let line = line.trim_start_matches(['#', ' ']);

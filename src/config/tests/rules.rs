@@ -378,3 +378,46 @@ fn problems_can_be_read_by_programs() {
     assert_eq!((&last["line"], &last["column"]), (&2.into(), &8.into()));
     assert_eq!(last["path"], "limits.body");
 }
+
+#[test]
+fn percentages_are_exact_and_spelled_back() {
+    use crate::config::amount::{Percent, spell_percent};
+    use crate::config::read::FromText;
+    for (text, millionths, spelled) in [
+        ("0%", 0, "0%"),
+        ("5%", 50_000, "5%"),
+        ("0.5%", 5_000, "0.5%"),
+        ("0.0001%", 1, "0.0001%"),
+        ("12.3400%", 123_400, "12.34%"),
+        ("100%", 1_000_000, "100%"),
+        ("100.0%", 1_000_000, "100%"),
+    ] {
+        assert_eq!(
+            Percent::from_text(text).ok(),
+            Some(Percent(millionths)),
+            "{text}"
+        );
+        assert_eq!(spell_percent(millionths), spelled);
+    }
+    for text in [
+        "",
+        "%",
+        "5",
+        "0.05",
+        "5 %",
+        "-5%",
+        "+5%",
+        "5.%",
+        ".5%",
+        "5.5.5%",
+        "5%%",
+        "0.00001%",
+        "100.0001%",
+        "101%",
+        "99999999999%",
+        "５%",
+        "5e1%",
+    ] {
+        assert!(Percent::from_text(text).is_err(), "{text}");
+    }
+}

@@ -35,8 +35,8 @@ pub struct Manner {
     pub to: Destination,
     /// How they are spelled.
     pub spelling: Spelling,
-    /// Of those whose outcome is `ok`, so many in a hundred are written.
-    pub ok_percent: u8,
+    /// Of those whose outcome is `ok`, so many in a million are written.
+    pub ok_millionths: u32,
 }
 
 impl Default for Manner {
@@ -44,13 +44,13 @@ impl Default for Manner {
         Self {
             to: Destination::Off,
             spelling: Spelling::Json,
-            ok_percent: ALL,
+            ok_millionths: ALL,
         }
     }
 }
 
-/// Every line, in percent.
-pub(super) const ALL: u8 = 100;
+/// Every line.
+pub(super) const ALL: u32 = 1_000_000;
 
 /// Opening a pipe waits for whoever reads it unless this is said. Files and devices do not care.
 const WITHOUT_WAITING: i32 = libc::O_NONBLOCK;
@@ -67,14 +67,30 @@ pub(super) fn open(to: &Destination) -> io::Result<Sink> {
             Some(Box::new(File::from(stdout)))
         }
         Destination::File(path) => {
-            let mut options = OpenOptions::new();
-            let file = options
-                .append(true)
-                .create(true)
-                .mode(0o640)
-                .custom_flags(WITHOUT_WAITING)
-                .open(path)?;
+            let file = appended(true).open(path)?;
             Some(Box::new(file))
         }
     })
+}
+
+/// Whether a destination could be opened: a file that is there is, of one that is not the directory must
+/// be.
+pub(super) fn look(to: &Destination) -> io::Result<()> {
+    let Destination::File(path) = to else {
+        return Ok(());
+    };
+    match appended(false).open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let directory = path.parent().filter(|it| !it.as_os_str().is_empty());
+            directory.map_or(Ok(()), |it| it.read_dir().map(drop))
+        }
+        opened => opened.map(drop),
+    }
+}
+
+fn appended(is_made: bool) -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.append(true).create(is_made).mode(0o640);
+    options.custom_flags(WITHOUT_WAITING);
+    options
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::Desk;
-use super::manner::{Destination, Manner, Sink, open};
+use super::manner::{Destination, Manner, Sink, look, open};
 
 /// Changes an access log. Clones change the same.
 #[derive(Clone, Debug)]
@@ -48,6 +48,17 @@ impl Switch {
             manner: manner.clone(),
             sink: if stays { None } else { Some(open(&manner.to)?) },
         })
+    }
+
+    /// Whether a destination could be opened, as far as can be told without making a file.
+    ///
+    /// # Errors
+    /// It could not.
+    pub fn look(&self, to: &Destination) -> io::Result<()> {
+        if *self.0.to.lock() == *to {
+            return Ok(());
+        }
+        look(to)
     }
 
     /// Writes in this manner from now on; what waits still goes where it went.

@@ -317,7 +317,7 @@ fn of_lines_that_went_well_a_share_is_written_and_says_so() {
     let (log, dropped) = paper.log();
     let pen = log.pen();
     let tenth = Manner {
-        ok_percent: 10,
+        ok_millionths: 100_000,
         ..Manner::default()
     };
     // The paper stays: there is nothing to open for it.

@@ -84,11 +84,6 @@ pub(super) struct Pooled {
     pub(super) state: &'static str,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(super) struct Reloaded {
-    pub(super) result: &'static str,
-}
-
 pub(super) fn at(endpoint: &str) -> At {
     At {
         endpoint: endpoint.to_owned(),

@@ -111,8 +111,16 @@ pub const NAMES: &[(&str, &str)] = &[
         "Configuration reloads: success, or failure where the old one serves on",
     ),
     (
+        "forecourt_config_rollbacks_total",
+        "Returns to an older configuration, by cause",
+    ),
+    (
         "forecourt_config_generation",
         "Generation of the configuration that serves",
+    ),
+    (
+        "forecourt_config_info",
+        "Which configuration serves, by generation and hash; always 1",
     ),
     (
         "forecourt_config_last_reload_success_timestamp_seconds",

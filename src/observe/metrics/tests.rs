@@ -41,8 +41,12 @@ fn busy() -> Metrics {
     metrics.keys("idp").keys.set(2);
     metrics.worker(1).set(3);
     metrics.upstream("lakeside").idle.set(4);
-    metrics.config_applied(7, Timestamp::from_second(1_796_057_603).unwrap());
-    metrics.config_reloaded(true);
+    metrics.configuration.applied(
+        7,
+        "sha256:00",
+        Timestamp::from_second(1_796_057_603).unwrap(),
+    );
+    metrics.configuration.reloaded(true);
     metrics.limiter(12, 5);
     metrics
 }

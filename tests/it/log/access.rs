@@ -235,6 +235,39 @@ fn a_log_that_cannot_be_opened_is_a_problem_and_the_old_one_is_written_on() {
     assert_eq!(status["configuration"]["generation"], 1);
 }
 
+#[test]
+fn going_back_goes_back_to_the_log_of_then_and_a_dry_run_makes_no_file() {
+    let upstream = Upstream::recording();
+    let gateway = Gateway::before(&upstream);
+    let order = |target: &str| {
+        let request = Post::method("POST", target).field("Host", "127.0.0.1");
+        gateway.admin().ask(request.bytes())
+    };
+    let put = |log: &str| {
+        let whole = PRELUDE.replace("access.log", log);
+        gateway.write_whole(&format!("{whole}{}", dealer(&upstream)));
+    };
+    let lines = |log: &str| {
+        gateway.inner.flush_access_log();
+        let text = fs::read_to_string(gateway.directory.path().join(log));
+        text.map_or(0, |text| text.lines().count())
+    };
+    gateway.post(call("1"));
+    put("no/such/directory/other.log");
+    let told = order("/reload?dry-run");
+    assert_eq!(told.status, 422);
+    assert!(told.text().contains("cannot be opened"), "{}", told.text());
+    put("other.log");
+    assert_eq!(order("/reload?dry-run").status, 200);
+    assert!(!gateway.directory.path().join("other.log").exists());
+    gateway.inner.reload().unwrap();
+    gateway.post(call("2"));
+    assert_eq!(order("/rollback").status, 200);
+    gateway.post(call("3"));
+    gateway.post(call("4"));
+    assert_eq!((lines("access.log"), lines("other.log")), (3, 1));
+}
+
 /// A whole configuration for a process, its log in this file.
 fn written(directory: &Path, upstream: &Upstream, log: &str) -> std::path::PathBuf {
     let file = directory.join("forecourt.toml");

@@ -112,6 +112,16 @@ impl Gateway {
         Self::start_with(directory, path, Inherited::of([socket]).unwrap())
     }
 
+    /// Serves a file in this directory, which stays as long as the gateway does.
+    #[allow(
+        dead_code,
+        reason = "for tests that name files, not for those of stores"
+    )]
+    #[track_caller]
+    pub fn start_there(directory: TempDir, path: PathBuf) -> Self {
+        Self::start_in(directory, path)
+    }
+
     #[track_caller]
     fn start_in(directory: TempDir, path: PathBuf) -> Self {
         Self::start_with(directory, path, Inherited::default())
