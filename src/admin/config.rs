@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use super::Office;
 use super::answer::{Answer, json};
 use super::attempt::{As, ended, previewed};
-use super::query::{Query, wrong};
+use super::query::{Query, Wrong};
 use crate::config::{Format, Settings};
 use crate::observe::rfc3339;
 use crate::state::Rejected;
@@ -40,7 +40,7 @@ pub(super) fn show(office: &Office) -> Answer {
     })
 }
 
-pub(super) fn reload(office: &Office, query: Option<&str>) -> Result<Answer, Answer> {
+pub(super) fn reload(office: &Office, query: Option<&str>) -> Result<Answer, Wrong> {
     let query = Query::read(query, &["dry-run", "as"])?;
     let (is_dry, to) = (query.flag("dry-run")?, query.to()?);
     if !is_dry {
@@ -62,19 +62,20 @@ pub(super) fn diff(
     office: &Office,
     query: Option<&str>,
     candidate: &[u8],
-) -> Result<Answer, Answer> {
+) -> Result<Answer, Wrong> {
     let query = Query::read(query, &["format", "directory", "name", "as"])?;
     let format = match query.value("format") {
         None | Some("toml") => Format::Toml,
         Some("json") => Format::Json,
-        Some(_) => return Err(wrong("format takes toml or json")),
+        Some(_) => return Err(Wrong::because("format takes toml or json")),
     };
     let directory = query.value("directory").map(Path::new);
     if directory.is_some_and(|it| !it.is_absolute()) {
-        return Err(wrong("directory takes an absolute path"));
+        return Err(Wrong::because("directory takes an absolute path"));
     }
     let to = query.to()?;
-    let candidate = std::str::from_utf8(candidate).map_err(|_| wrong("the text is not UTF-8"))?;
+    let candidate =
+        std::str::from_utf8(candidate).map_err(|_| Wrong::because("the text is not UTF-8"))?;
     let name = query.value("name").unwrap_or("candidate");
     let preview = office
         .reloader
@@ -86,7 +87,7 @@ pub(super) fn diff(
     ))
 }
 
-pub(super) fn roll_back(office: &Office, query: Option<&str>) -> Result<Answer, Answer> {
+pub(super) fn roll_back(office: &Office, query: Option<&str>) -> Result<Answer, Wrong> {
     let query = Query::read(query, &["generation", "as"])?;
     let to = query.to()?;
     let generation = number(&query)?;
@@ -120,7 +121,7 @@ struct One<'g> {
 }
 
 /// All generations that are kept; or the one that is asked for, with what it says.
-pub(super) fn generations(office: &Office, query: Option<&str>) -> Result<Answer, Answer> {
+pub(super) fn generations(office: &Office, query: Option<&str>) -> Result<Answer, Wrong> {
     let query = Query::read(query, &["generation"])?;
     let wanted = number(&query)?;
     let all = office.reloader.generations();
@@ -157,12 +158,12 @@ fn one(kept: &Generation) -> One<'_> {
 }
 
 /// The generation that a query names.
-fn number(query: &Query) -> Result<Option<u64>, Answer> {
+fn number(query: &Query) -> Result<Option<u64>, Wrong> {
     let Some(number) = query.value("generation") else {
         return Ok(None);
     };
     let is_plain = number.bytes().all(|byte| byte.is_ascii_digit());
     let number = number.parse().ok().filter(|_| is_plain);
-    let number = number.ok_or_else(|| wrong("generation takes a number"))?;
+    let number = number.ok_or_else(|| Wrong::because("generation takes a number"))?;
     Ok(Some(number))
 }

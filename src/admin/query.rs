@@ -15,24 +15,24 @@ impl Query {
     /// Reads a query whose parameters are some of these.
     ///
     /// # Errors
-    /// The answer to one that is anything else.
-    pub(super) fn read(query: Option<&str>, known: &[&str]) -> Result<Self, Answer> {
+    /// One that is anything else.
+    pub(super) fn read(query: Option<&str>, known: &[&str]) -> Result<Self, Wrong> {
         let mut found: Vec<(String, String)> = Vec::new();
         let parts = query.unwrap_or_default().split('&');
         for part in parts.filter(|part| !part.is_empty()) {
             let (name, value) = part.split_once('=').unwrap_or((part, ""));
             let decoded = |text| percent_decode_str(text).decode_utf8();
             let (Ok(name), Ok(value)) = (decoded(name), decoded(value)) else {
-                return Err(wrong("a parameter is not UTF-8"));
+                return Err(Wrong::because("a parameter is not UTF-8"));
             };
             if !known.contains(&&*name) {
-                return Err(wrong(&format!(
+                return Err(Wrong::because(format!(
                     "no such parameter; known: {}",
                     known.join(", ")
                 )));
             }
             if found.iter().any(|(other, _)| *other == name) {
-                return Err(wrong(&format!("{name} stands there twice")));
+                return Err(Wrong::because(format!("{name} stands there twice")));
             }
             found.push((name.into_owned(), value.into_owned()));
         }
@@ -48,31 +48,40 @@ impl Query {
     /// Whether a parameter without a value stands there.
     ///
     /// # Errors
-    /// The answer where it has one.
-    pub(super) fn flag(&self, name: &str) -> Result<bool, Answer> {
+    /// Where it has one.
+    pub(super) fn flag(&self, name: &str) -> Result<bool, Wrong> {
         match self.value(name) {
             None => Ok(false),
             Some("" | "true") => Ok(true),
-            Some(_) => Err(wrong(&format!("{name} takes no value"))),
+            Some(_) => Err(Wrong::because(format!("{name} takes no value"))),
         }
     }
 
     /// `as`: for whom the answer is. Text, where nothing is said.
     ///
     /// # Errors
-    /// The answer to anything else.
-    pub(super) fn to(&self) -> Result<As, Answer> {
+    /// Anything else.
+    pub(super) fn to(&self) -> Result<As, Wrong> {
         match self.value("as") {
             None | Some("text") => Ok(As::Text),
             Some("json") => Ok(As::Json),
-            Some(_) => Err(wrong("as takes text or json")),
+            Some(_) => Err(Wrong::because("as takes text or json")),
         }
     }
 }
 
-/// The answer to a query that is wrong.
-pub(super) fn wrong(why: &str) -> Answer {
-    text(StatusCode::BAD_REQUEST, format!("{why}\n"))
+/// What is wrong with a request.
+#[derive(Debug)]
+pub(super) struct Wrong(Box<str>);
+
+impl Wrong {
+    pub(super) fn because(why: impl Into<Box<str>>) -> Self {
+        Self(why.into())
+    }
+
+    pub(super) fn answer(&self) -> Answer {
+        text(StatusCode::BAD_REQUEST, format!("{}\n", self.0))
+    }
 }
 
 #[cfg(test)]

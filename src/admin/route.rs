@@ -9,6 +9,7 @@ use http::{Method, Request, StatusCode};
 
 use super::answer::{Answer, text};
 use super::guard::is_from_an_operator;
+use super::query::Wrong;
 use super::{Office, config, limits, log, probe, status};
 use crate::config::LARGEST;
 
@@ -99,8 +100,8 @@ impl Page {
 }
 
 /// The answer, whichever it is.
-fn either(answer: Result<Answer, Answer>) -> Answer {
-    answer.unwrap_or_else(|refused| refused)
+fn either(answer: Result<Answer, Wrong>) -> Answer {
+    answer.unwrap_or_else(|wrong| wrong.answer())
 }
 
 /// The caller that a path names, percent-encoded.

@@ -142,8 +142,11 @@ pub fn differences(before: &Settings, after: &Settings) -> Vec<Difference> {
     found
 }
 
+/// A key and what stands there.
+type Leaf = (String, Json);
+
 /// A table's name and the leaves in it, in order.
-type Table = (Option<String>, Vec<(String, Json)>);
+type Table = (Option<String>, Vec<Leaf>);
 
 /// Every kind of table with its tables.
 fn kinds(settings: &Settings) -> Vec<(String, Vec<Table>)> {
@@ -155,7 +158,11 @@ fn kinds(settings: &Settings) -> Vec<(String, Vec<Table>)> {
             .into_iter()
             .map(|(name, table)| (Some(name), leaves(table)))
             .collect(),
-        table => vec![(None, leaves(table))],
+        table @ (Json::Flag(_)
+        | Json::Number(_)
+        | Json::Text(_)
+        | Json::List(_)
+        | Json::Object(_)) => vec![(None, leaves(table))],
     };
     kinds
         .into_iter()
@@ -167,8 +174,8 @@ fn kinds(settings: &Settings) -> Vec<(String, Vec<Table>)> {
 }
 
 /// What stands at the ends of a tree. A list of plain values is one.
-fn leaves(table: Json) -> Vec<(String, Json)> {
-    fn walk(path: String, json: Json, found: &mut Vec<(String, Json)>) {
+fn leaves(table: Json) -> Vec<Leaf> {
+    fn walk(path: String, json: Json, found: &mut Vec<Leaf>) {
         match json {
             Json::Object(members) => {
                 for (key, value) in members {
@@ -180,7 +187,9 @@ fn leaves(table: Json) -> Vec<(String, Json)> {
                     walk(format!("{path}[{index}]"), item, found);
                 }
             }
-            leaf => found.push((path, leaf)),
+            leaf @ (Json::Flag(_) | Json::Number(_) | Json::Text(_) | Json::List(_)) => {
+                found.push((path, leaf));
+            }
         }
     }
     let mut found = Vec::new();
@@ -231,7 +240,7 @@ fn compare(
 /// The keys of a table that differ.
 fn keys(
     (kind, name): (&str, &str),
-    (before, after): (&[(String, Json)], &[(String, Json)]),
+    (before, after): (&[Leaf], &[Leaf]),
     (was, is): (&Secrets<'_>, &Secrets<'_>),
 ) -> Vec<Key> {
     let old: HashMap<_, _> = before.iter().map(|(key, value)| (key, value)).collect();

@@ -348,7 +348,7 @@ fn what_cannot_be_read_is_a_problem_with_its_cause() {
         path
     };
     let latin = file("latin.toml", b"[limits]\n# caf\xe9\n");
-    let large = file("large.toml", &vec![b'#'; (LARGEST + 1) as usize]);
+    let large = file("large.toml", &vec![b'#'; LARGEST + 1]);
     for (path, cause) in [
         (directory.path().join("missing.toml"), "No such file"),
         (directory.path().to_owned(), "cannot be read: "),

@@ -134,7 +134,7 @@ fn named(problems: Problems, origin: &Path, name: &str) -> Problems {
 
 /// The same difference, its new values told without what variables hold.
 fn covered(difference: Difference, veil: &Veil) -> Difference {
-    let cover = |shown: Shown| shown.map(&|text| veil.cover(text));
+    let cover = |shown: Shown| shown.map(&|text| veil.cover_value(text));
     let keys = difference.keys.into_iter().map(|key| Key {
         after: key.after.map(cover),
         ..key

@@ -31,6 +31,25 @@ impl Veil {
         Some(value)
     }
 
+    /// A value with the variables' names in place of theirs. An amount may be told in another unit than
+    /// it was written in: where a variable could be a part of one, none is told.
+    pub(super) fn cover_value(&self, text: &str) -> String {
+        let is_amount = text.starts_with(|it: char| it.is_ascii_digit())
+            && text.ends_with(|it: char| it.is_ascii_alphabetic() || it == '%');
+        let could_be = |value: &str| {
+            let digits =
+                value.trim_end_matches(|it: char| it.is_ascii_alphabetic() || "/%".contains(it));
+            let digits = digits.bytes().all(|it| it.is_ascii_digit() || it == b'.');
+            digits && value.starts_with(|it: char| it.is_ascii_digit())
+        };
+        let told = self.0.borrow();
+        let part = told.iter().find(|(_, value)| is_amount && could_be(value));
+        match part {
+            Some((name, _)) => format!("${{{name}}}..."),
+            None => self.cover(text),
+        }
+    }
+
     /// The text with the variables' names in place of their values, in whatever case they stand.
     pub(super) fn cover(&self, text: &str) -> String {
         let mut covered = text.to_owned();
@@ -100,5 +119,22 @@ mod tests {
             assert_eq!(veil.cover(text), shown);
             assert_eq!(veil.hides(text), shown != text);
         }
+    }
+
+    #[test]
+    fn an_amount_that_a_variable_could_be_part_of_is_not_told() {
+        let veil = Veil::default();
+        for text in ["2m", "64KiB", "1/s", "5%"] {
+            assert_eq!(veil.cover_value(text), text);
+        }
+        veil.ask(&|_| Some("no-number".to_owned()), "TOKEN");
+        assert_eq!(veil.cover_value("2m"), "2m");
+        veil.ask(&|_| Some("120000".to_owned()), "PIN");
+        for text in ["2m", "64KiB", "1/s", "5%"] {
+            assert_eq!(veil.cover_value(text), "${PIN}...");
+        }
+        assert_eq!(veil.cover_value("127.0.0.1:80"), "127.0.0.1:80");
+        assert_eq!(veil.cover_value("1200001"), "${PIN}1");
+        assert_eq!(veil.cover_value("lead.submit"), "lead.submit");
     }
 }

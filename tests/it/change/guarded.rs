@@ -1,8 +1,11 @@
 //! The guard: what goes back by itself, and what does not.
 
+use std::time::Duration;
+
 use super::*;
 use crate::support::call::call;
 use crate::support::gateway::dealer_at;
+use crate::support::wait::stays;
 use crate::support::{Nobody, Upstream, wait_until};
 
 const GUARD: &str =
@@ -152,5 +155,19 @@ fn without_it_nothing_is_taken_back() {
     apply(&gateway, &two(nobody.address, nobody.address, GUARD));
     ask(&gateway, "/a2a", 100);
     assert_eq!(configuration(&gateway)["generation"], 4);
+    assert_eq!(rollbacks(&gateway, "guard"), 0.0);
+}
+
+#[test]
+fn what_somebody_went_back_to_is_theirs() {
+    let (upstream, nobody) = (Upstream::recording(), Nobody::new());
+    let gateway = Gateway::start(&two(nobody.address, upstream.address, GUARD));
+    apply(&gateway, &two(upstream.address, upstream.address, GUARD));
+    ask(&gateway, "/a2a", 60);
+    assert_eq!(order(&gateway, "/rollback", "").status, 200);
+    ask(&gateway, "/a2a", 60);
+    // Several looks long.
+    let stands = || configuration(&gateway)["generation"] == 3;
+    assert!(stays(Duration::from_millis(800), stands));
     assert_eq!(rollbacks(&gateway, "guard"), 0.0);
 }
