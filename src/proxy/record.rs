@@ -14,17 +14,17 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Method, StatusCode, Uri, Version};
 use tokio::time::Instant;
-use uuid::Uuid;
-
+mod made;
 mod remembered;
 
+pub(super) use made::Made;
 use remembered::Remembered;
 
 use super::client::Told;
 use super::request_id::RequestId;
 use super::worker::Worker;
 use crate::http1::{Fields, Known, RequestHead};
-use crate::limit::{Announced, Caller, Seats, Shortage, Standing};
+use crate::limit::{Announced, Caller, Seats, Standing};
 use crate::observe::{LOCAL, Line, Presence, Timestamp};
 use crate::protocol::{Activation, Envelope, Noted, Outcome, Step, Steps, Supplied};
 use crate::state::connection::Connection;
@@ -82,19 +82,6 @@ pub(super) struct Record {
     limit_source: Option<&'static str>,
     /// How much the tightest quota has left.
     limit_remaining: Option<u32>,
-}
-
-/// What is remembered of an answer the gateway made.
-#[derive(Debug)]
-pub(super) struct Made {
-    /// The JSON-RPC error number.
-    pub(super) code: i32,
-    /// The `error_id`, where the answer carries one.
-    pub(super) error_id: Option<Uuid>,
-    /// The wait it told, in ms.
-    pub(super) retry_after_ms: Option<u64>,
-    /// Which of the endpoint's quotas refused, and at what cost.
-    pub(super) shortage: Option<Shortage>,
 }
 
 impl Record {
