@@ -350,10 +350,12 @@ fn reloads_rollbacks_and_dry_runs_at_once_are_one_after_the_other() {
                 }
             }),
         ];
-        for worker in workers {
-            worker.join().unwrap();
-        }
+        let ended = workers.map(thread::ScopedJoinHandle::join);
+        // Also where one failed: else nobody would ever hear of it.
         done.store(true, Ordering::SeqCst);
+        for worker in ended {
+            worker.unwrap();
+        }
         assert!(served.join().unwrap() > 0);
     });
     let told = configuration(&gateway);
