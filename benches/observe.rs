@@ -1,4 +1,5 @@
-//! What telling costs per request: one access log line, and counting one outcome.
+//! What telling costs per request: one access log line, counting one outcome, and remembering one
+//! decision.
 //!
 //! `cargo bench --bench observe`. Compare ratios within one run: absolute times depend on the
 //! machine.
@@ -9,7 +10,7 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use forecourt::observe::{Line, Metrics, Rfc3339, Timestamp};
+use forecourt::observe::{Decisions, Line, Metrics, Rfc3339, Timestamp};
 use forecourt::protocol::Outcome;
 
 /// What an admitted call is told of.
@@ -71,5 +72,13 @@ fn outcome(criterion: &mut Criterion) {
     });
 }
 
-criterion_group!(benches, line, outcome);
+fn decision(criterion: &mut Criterion) {
+    let (line, decisions) = (admitted(), Decisions::new(2));
+    let ring = decisions.ring(0);
+    criterion.bench_function("decisions/one request", |bencher| {
+        bencher.iter(|| ring.keep(black_box(&line)));
+    });
+}
+
+criterion_group!(benches, line, outcome, decision);
 criterion_main!(benches);

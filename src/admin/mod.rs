@@ -14,6 +14,8 @@
 //! | `GET`, `PUT /log` | the level of the diagnostics; changes it for a time: JSON |
 //! | `GET /limits` | quotas in use, and who asks most: JSON |
 //! | `GET`, `DELETE /limits/{caller}` | how a caller's buckets stand, here and in stores; forgives it |
+//! | `POST /explain` | what would become of a request, and why: JSON |
+//! | `GET /decisions`, `GET /decisions/{id}` | what was decided lately, and why: JSON |
 //!
 //! Must never show a secret. What tells about the inside or changes it is refused to a browser page,
 //! and under a name that is not an address: no page may see or drive this socket (`guard`).
@@ -21,6 +23,7 @@
 mod answer;
 mod attempt;
 mod config;
+mod explain;
 mod guard;
 mod limits;
 mod log;
@@ -52,7 +55,7 @@ use tower_http::set_header::SetResponseHeaderLayer;
 
 use answer::{Answer, text};
 
-use crate::observe::{Timestamp, WallClock};
+use crate::observe::{Decisions, Timestamp, WallClock};
 use crate::state::{Readiness, Reloader, Shared};
 
 /// How many connections the admin socket serves at once.
@@ -72,6 +75,8 @@ pub struct Office {
     pub readiness: Arc<Readiness>,
     /// The process.
     pub process: Arc<Process>,
+    /// What was decided lately.
+    pub decisions: Decisions,
     /// The time of day.
     pub wall: Arc<dyn WallClock>,
 }
@@ -98,7 +103,7 @@ impl Office {
         let Some(page) = route::Page::at(head.uri.path()) else {
             return text(StatusCode::NOT_FOUND, "not found\n");
         };
-        let body = match page.takes() {
+        let body = match page.takes(self) {
             0 => Bytes::new(),
             most => match timeout(PATIENCE, Limited::new(body, most).collect()).await {
                 Ok(Ok(body)) => body.to_bytes(),

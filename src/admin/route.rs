@@ -10,7 +10,7 @@ use http::{Method, Request, StatusCode};
 use super::answer::{Answer, text};
 use super::guard::is_from_an_operator;
 use super::query::Wrong;
-use super::{Office, config, limits, log, probe, status};
+use super::{Office, config, explain, limits, log, probe, status};
 use crate::config::LARGEST;
 
 /// What there is.
@@ -28,6 +28,9 @@ pub(super) enum Page {
     Generations,
     Limits,
     Caller,
+    Explain,
+    Decisions,
+    Decision,
 }
 
 impl Page {
@@ -44,7 +47,10 @@ impl Page {
             "/rollback" => Self::Rollback,
             "/generations" => Self::Generations,
             "/limits" => Self::Limits,
+            "/explain" => Self::Explain,
+            "/decisions" => Self::Decisions,
             _ if caller(path).is_some() => Self::Caller,
+            _ if decision(path).is_some() => Self::Decision,
             _ => return None,
         })
     }
@@ -58,16 +64,19 @@ impl Page {
             | Self::Config
             | Self::Status
             | Self::Generations
-            | Self::Limits => "GET, HEAD",
+            | Self::Limits
+            | Self::Decisions
+            | Self::Decision => "GET, HEAD",
             Self::Caller => "GET, HEAD, DELETE",
             Self::Log => "GET, HEAD, PUT",
-            Self::Reload | Self::Diff | Self::Rollback => "POST",
+            Self::Reload | Self::Diff | Self::Rollback | Self::Explain => "POST",
         }
     }
 
     /// How many bytes of a body it takes at most; of others none is read.
-    pub(super) const fn takes(self) -> usize {
+    pub(super) fn takes(self, office: &Office) -> usize {
         match self {
+            Self::Explain => explain::takes(office),
             Self::Diff => LARGEST,
             Self::Live
             | Self::Ready
@@ -78,6 +87,8 @@ impl Page {
             | Self::Caller
             | Self::Rollback
             | Self::Generations
+            | Self::Decisions
+            | Self::Decision
             | Self::Reload => 0,
             Self::Log => log::LARGEST,
         }
@@ -95,6 +106,7 @@ impl Page {
             | Self::Generations
             | Self::Limits
             | Self::Caller => true,
+            Self::Explain | Self::Decisions | Self::Decision => true,
         }
     }
 }
@@ -108,6 +120,12 @@ fn either(answer: Result<Answer, Wrong>) -> Answer {
 fn caller(path: &str) -> Option<&str> {
     let name = path.strip_prefix("/limits/")?;
     (!name.is_empty()).then_some(name)
+}
+
+/// The id that a path names, percent-encoded.
+fn decision(path: &str) -> Option<&str> {
+    let id = path.strip_prefix("/decisions/")?;
+    (!id.is_empty()).then_some(id)
 }
 
 impl Office {
@@ -145,6 +163,9 @@ impl Office {
                 limits::forgive(self, caller(path).unwrap_or_default()).await
             }
             Page::Caller => limits::one(self, caller(path).unwrap_or_default()).await,
+            Page::Explain => either(explain::ask(self, query, request.body()).await),
+            Page::Decisions => either(explain::newest(self, query)),
+            Page::Decision => explain::one(self, decision(path).unwrap_or_default()),
         }
     }
 }

@@ -12,7 +12,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use crate::admin::{self, Process};
 use crate::limit::SHARDS;
 use crate::listen::{Draining, Stage};
-use crate::observe::WallClock;
+use crate::observe::{Decisions, WallClock};
 use crate::state::{Readiness, Reloader, Shared, guard, issuers, watch};
 
 /// One shard of the limiter is looked through at each tick: all of them in 16 s.
@@ -27,6 +27,7 @@ pub(super) struct Control {
     pub(super) admin: TcpListener,
     pub(super) draining: Draining,
     pub(super) wall: Arc<dyn WallClock>,
+    pub(super) decisions: Decisions,
 }
 
 impl Control {
@@ -46,6 +47,7 @@ impl Control {
             reloader: Arc::clone(&self.reloader),
             readiness: self.readiness,
             process: Arc::new(self.process),
+            decisions: self.decisions,
             wall: Arc::clone(&self.wall),
         };
         let admin = async {

@@ -6,6 +6,7 @@
 //! whole gateway as a value: `main`, the demo and the tests start the same one.
 
 mod control;
+mod explain;
 mod load;
 mod sockets;
 mod worker;
@@ -22,13 +23,14 @@ use crate::config::{self, Problems, Settings};
 use crate::limit::Limiter;
 use crate::limit::shared::Thread;
 use crate::listen::{Drain, Stage};
-use crate::observe::{AccessLog, Dial, Metrics, log};
+use crate::observe::{AccessLog, Decisions, Dial, Metrics, log};
 use crate::proxy::Budget;
 use crate::state::reload::{Reloaded, Reloader};
 use crate::state::{self, Findings, Logs, Readiness, Rejected, Shared};
 
 pub use sockets::Inherited;
 
+pub use explain::{Unexplained, explained};
 pub use load::{Loaded, Options, load};
 
 /// Why a gateway did not start.
@@ -159,6 +161,7 @@ impl Gateway {
             Arc::clone(&shared),
             Arc::clone(&options.wall),
         ));
+        let decisions = Decisions::new(workers);
         let readiness = Arc::new(Readiness::default());
         let drain = Drain::default();
         let mut gateway = Self {
@@ -178,6 +181,7 @@ impl Gateway {
                 live: reloader.live().clone(),
                 budget: Arc::clone(&budget),
                 pen: gateway.access.pen(),
+                ring: decisions.ring(index),
                 wall: Arc::clone(&options.wall),
                 readiness: Arc::clone(&readiness),
                 acceptors,
@@ -194,6 +198,7 @@ impl Gateway {
             admin,
             draining: gateway.drain.subscribe(),
             wall: options.wall,
+            decisions,
         };
         gateway.control = Some(spawn("control".into(), move || control.run())?);
         readiness.set_ready(true);

@@ -13,7 +13,7 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use crate::http1::{Answer, RequestHead};
 use crate::listen::{self, Acceptor, Bound, Desk, Doorman, Draining, Handler, Limits, Open, Stage};
-use crate::observe::{Pen, WallClock};
+use crate::observe::{Pen, Ring, WallClock};
 use crate::proxy::worker::Parts;
 use crate::proxy::{self, Budget, Worker, ingress};
 use crate::state::connection::Connection;
@@ -29,6 +29,7 @@ pub(super) struct Belongings {
     pub(super) live: Live,
     pub(super) budget: Arc<Budget>,
     pub(super) pen: Pen,
+    pub(super) ring: Ring,
     pub(super) wall: Arc<dyn WallClock>,
     pub(super) readiness: Arc<Readiness>,
     pub(super) acceptors: Vec<Listening>,
@@ -60,6 +61,7 @@ impl Belongings {
             live: self.live.clone(),
             budget: self.budget,
             pen: self.pen,
+            ring: self.ring,
             wall: self.wall,
             readiness: self.readiness,
         }));

@@ -7,6 +7,7 @@
 mod check;
 mod demo;
 mod diff;
+mod explain;
 mod key;
 mod log_level;
 mod manual;
@@ -111,6 +112,8 @@ enum Command {
         #[command(flatten)]
         remote: Remote,
     },
+    /// Say what would become of a request, and why; or what was decided on one.
+    Explain(Box<explain::Explain>),
     /// Show the level of a running gateway's diagnostics, or change it for a time.
     LogLevel {
         /// The level: error, warn, info, debug or trace, or a list such as info,forecourt::proxy=debug.
@@ -183,6 +186,7 @@ pub fn main() -> ExitCode {
             remote,
         } => reload::reload(dry_run, format, &remote),
         Command::Rollback { to, format, remote } => rollback::roll_back(to, format, &remote),
+        Command::Explain(explain) => explain::explain(&explain),
         Command::LogLevel {
             level,
             time,

@@ -16,6 +16,7 @@ mod effective;
 mod expand;
 mod file;
 mod json;
+mod lines;
 mod network;
 mod per;
 mod problem;
@@ -34,7 +35,9 @@ mod word;
 
 use std::io::Read;
 use std::path::Path;
+use std::sync::Arc;
 
+pub use lines::KeyLines;
 pub use per::{Dimension, Per};
 pub use problem::{Excerpt, Problem, Problems, Severity};
 pub use read::name_flaw;
@@ -145,7 +148,11 @@ fn settings(
     expand::expand(&mut document, "", env, report);
     let file = file::File::take(table::Table::root(&document, report));
     let directory = origin.parent().unwrap_or(Path::new(""));
-    check::check(file, directory, report)
+    let settings = check::check(file, directory, report)?;
+    Some(Settings {
+        lines: Arc::new(KeyLines::of(&document, report)),
+        ..settings
+    })
 }
 
 /// The text of a file, or why there is none.

@@ -105,6 +105,11 @@ impl<'t> Report<'t> {
         }
     }
 
+    /// The file, as it was named to us.
+    pub(crate) fn file(&self) -> &str {
+        &self.file
+    }
+
     /// The whole text.
     pub(crate) const fn text(&self) -> &'t str {
         self.text

@@ -17,10 +17,12 @@ mod upstream;
 use std::fmt;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::HeaderName;
 
+use crate::config::lines::KeyLines;
 use crate::config::problem::{Problem, Problems};
 use crate::config::web::Host;
 use crate::protocol::{Contract, HttpStatus, Steps};
@@ -72,6 +74,8 @@ pub struct Settings {
     pub endpoints: Vec<Endpoint>,
     /// What is probably not meant, each of severity warning.
     pub warnings: Problems,
+    /// Where each key stands.
+    pub lines: Arc<KeyLines>,
 }
 
 impl Settings {
@@ -111,6 +115,7 @@ impl Settings {
             upstreams,
             endpoints,
             warnings: _,
+            lines: _,
         } = self;
         *runtime == next.runtime
             && *listeners == next.listeners

@@ -48,6 +48,21 @@ pub enum BadHead {
     Version,
 }
 
+impl BadHead {
+    /// What a client is answered that sent one, at this time of day as `Date` has it.
+    #[must_use]
+    pub fn answer(self, date: &str) -> String {
+        let status = match self {
+            Self::TooLarge => "431 Request Header Fields Too Large",
+            Self::Malformed => "400 Bad Request",
+            Self::Version => "505 HTTP Version Not Supported",
+        };
+        format!(
+            "HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\ndate: {date}\r\n\r\n"
+        )
+    }
+}
+
 /// What the lines of a head say of its body, all of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Framing {

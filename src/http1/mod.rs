@@ -19,4 +19,6 @@ pub use head::{
 };
 pub use known::Known;
 pub use lines::{Answer, Lines};
-pub use write::{chunk_end, chunk_start, digits, request_line, status_line};
+pub use write::{
+    Frame, Headed, answer_head, chunk_end, chunk_start, digits, request_line, status_line,
+};

@@ -3,7 +3,10 @@
 //! Appends to a buffer and nothing else. Must never be given a value that was not checked to be one:
 //! `Method` and a parsed target are.
 
-use http::{Method, StatusCode};
+use http::{Method, StatusCode, Version};
+
+use super::body::Length;
+use super::lines::Lines;
 
 /// `POST /a2a HTTP/1.1`.
 pub fn request_line(out: &mut Vec<u8>, method: &Method, target: &str) {
@@ -25,6 +28,74 @@ pub fn status_line(out: &mut Vec<u8>, status: StatusCode) {
     let reason = status.canonical_reason().unwrap_or_default();
     out.extend_from_slice(reason.as_bytes());
     out.extend_from_slice(b"\r\n");
+}
+
+/// What an answer's head depends on beside what it says.
+#[derive(Clone, Copy, Debug)]
+pub struct Frame<'d> {
+    /// How the body is framed.
+    pub length: Length,
+    /// The version that was asked in.
+    pub version: Version,
+    /// Whether only the head was asked for.
+    pub is_head: bool,
+    /// Whether the connection could carry another request.
+    pub keeps: bool,
+    /// The time of day as `Date` has it.
+    pub date: &'d str,
+}
+
+/// What became of an answer's head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Headed {
+    /// Whether a body follows.
+    pub has_body: bool,
+    /// Whether the connection can carry another request.
+    pub keeps: bool,
+}
+
+/// The head of an answer, to its empty line.
+#[inline]
+pub fn answer_head(
+    out: &mut Vec<u8>,
+    status: StatusCode,
+    lines: &Lines,
+    frame: Frame<'_>,
+) -> Headed {
+    let length = frame.length;
+    let has_body = !frame.is_head && may_have_body(status);
+    let keeps = frame.keeps && (length != Length::Close || !has_body) && !lines.closes;
+    status_line(out, status);
+    out.extend_from_slice(lines.as_bytes());
+    match length {
+        Length::Exact(length) if has_body => {
+            out.extend_from_slice(b"content-length: ");
+            digits(out, length);
+            out.extend_from_slice(b"\r\n");
+        }
+        Length::Chunked if has_body => {
+            out.extend_from_slice(b"transfer-encoding: chunked\r\n");
+        }
+        Length::Exact(_) | Length::Chunked | Length::Close => {}
+    }
+    if !lines.has_date {
+        out.extend_from_slice(b"date: ");
+        out.extend_from_slice(frame.date.as_bytes());
+        out.extend_from_slice(b"\r\n");
+    }
+    if !keeps {
+        out.extend_from_slice(b"connection: close\r\n");
+    } else if frame.version == Version::HTTP_10 {
+        out.extend_from_slice(b"connection: keep-alive\r\n");
+    }
+    out.extend_from_slice(b"\r\n");
+    Headed { has_body, keeps }
+}
+
+/// Whether an answer of this status may have a body (RFC 9110 section 6.4.1).
+fn may_have_body(status: StatusCode) -> bool {
+    !status.is_informational()
+        && !matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED)
 }
 
 /// A number in decimal digits.

@@ -159,6 +159,18 @@ impl<C: Clock> Limiter<C> {
         Some(pace.standing(owed))
     }
 
+    /// Has this subject's bucket stand like that: for decisions that are to be the same somewhere else.
+    pub fn resemble(&self, quota: &Quota, who: &Subject<'_>, standing: Standing) {
+        let Some(ask) = quota.ask(who) else { return };
+        let mut table = self.store.lock(ask.bucket);
+        match standing {
+            Standing::Rate { debt, .. } => {
+                table.put(ask.bucket, owing(debt, self.clock.now()), ask.of);
+            }
+            Standing::AtOnce { taken, .. } => table.seat(ask.bucket, ask.of, taken),
+        }
+    }
+
     /// The time by which it decides.
     #[must_use]
     pub fn now(&self) -> Moment {

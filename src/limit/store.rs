@@ -261,6 +261,13 @@ impl Table {
         taken.count = taken.count.saturating_add(1);
     }
 
+    /// So many places are taken.
+    pub(super) fn seat(&mut self, bucket: Fingerprint, of: Tag, count: u32) {
+        if count > 0 {
+            self.taken.insert(bucket, Taken { count, of });
+        }
+    }
+
     /// Gives a place back.
     pub(super) fn give_back(&mut self, bucket: Fingerprint) {
         if let Entry::Occupied(mut taken) = self.taken.entry(bucket) {

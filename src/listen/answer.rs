@@ -10,12 +10,12 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use http::{StatusCode, Version};
+use http::Version;
 use http_body::Body;
 
 use super::http1::Asked;
 use super::serve::Transport;
-use crate::http1::{Answer, Length, chunk_end, chunk_start, digits, status_line};
+use crate::http1::{Answer, Frame, Headed, Length, answer_head, chunk_end, chunk_start};
 use crate::wire::Wire;
 
 /// A piece of a body up to so many bytes is copied behind what else is to be sent.
@@ -80,34 +80,16 @@ impl<B: Body<Data = Bytes> + Unpin> Sending<B> {
             None if asked.version == Version::HTTP_11 => Length::Chunked,
             None => Length::Close,
         };
-        let has_body = !asked.is_head && may_have_body(status);
-        let keeps = keeps && (length != Length::Close || !has_body) && !lines.closes;
         out.clear();
         out.reserve(lines.as_bytes().len() + FRAMING);
-        status_line(out, status);
-        out.extend_from_slice(lines.as_bytes());
-        match length {
-            Length::Exact(length) if has_body => {
-                out.extend_from_slice(b"content-length: ");
-                digits(out, length);
-                out.extend_from_slice(b"\r\n");
-            }
-            Length::Chunked if has_body => {
-                out.extend_from_slice(b"transfer-encoding: chunked\r\n");
-            }
-            Length::Exact(_) | Length::Chunked | Length::Close => {}
-        }
-        if !lines.has_date {
-            out.extend_from_slice(b"date: ");
-            out.extend_from_slice(date.as_bytes());
-            out.extend_from_slice(b"\r\n");
-        }
-        if !keeps {
-            out.extend_from_slice(b"connection: close\r\n");
-        } else if asked.version == Version::HTTP_10 {
-            out.extend_from_slice(b"connection: keep-alive\r\n");
-        }
-        out.extend_from_slice(b"\r\n");
+        let frame = Frame {
+            length,
+            version: asked.version,
+            is_head: asked.is_head,
+            keeps,
+            date,
+        };
+        let Headed { has_body, keeps } = answer_head(out, status, &lines, frame);
         let is_whole = !has_body || body.is_end_stream();
         if is_whole && has_body && length == Length::Chunked {
             chunk_end(out);
@@ -244,12 +226,6 @@ impl<B: Body<Data = Bytes> + Unpin> Sending<B> {
             self.tail = b"\r\n0\r\n\r\n";
         }
     }
-}
-
-/// Whether an answer of this status may have a body (RFC 9110 section 6.4.1).
-fn may_have_body(status: StatusCode) -> bool {
-    !status.is_informational()
-        && !matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED)
 }
 
 #[cfg(test)]

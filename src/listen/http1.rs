@@ -283,15 +283,7 @@ impl<T: Transport> Http1<'_, T> {
 
     /// Answers what is not HTTP, as far as that goes.
     async fn refuse(&mut self, bad: BadHead) -> Ended {
-        let status = match bad {
-            BadHead::TooLarge => "431 Request Header Fields Too Large",
-            BadHead::Malformed => "400 Bad Request",
-            BadHead::Version => "505 HTTP Version Not Supported",
-        };
-        let text = format!(
-            "HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\ndate: {}\r\n\r\n",
-            self.ticket.date()
-        );
+        let text = bad.answer(&self.ticket.date());
         let mut left = text.as_bytes();
         let sent = poll_fn(|context| {
             let wire = &mut self.reading.borrow_mut().wire;

@@ -111,17 +111,7 @@ impl AccessLog {
     }
 
     fn with(sink: Sink, dropped: Counter) -> io::Result<Self> {
-        let desk = Arc::new(Desk {
-            on: AtomicBool::new(sink.is_some()),
-            is_combined: AtomicBool::new(false),
-            ok_millionths: AtomicU32::new(ALL),
-            to: Mutex::new(Destination::Off),
-            sheets: Mutex::default(),
-            orders: Mutex::default(),
-            ordered: Condvar::new(),
-            obeyed: Condvar::new(),
-            dropped,
-        });
+        let desk = Arc::new(Desk::new(sink.is_some(), dropped));
         let writer = Writer::new(sink, desk.dropped.clone());
         let theirs = desk.clone();
         thread::Builder::new()
@@ -164,6 +154,15 @@ impl Drop for AccessLog {
 }
 
 impl Pen {
+    /// One that writes nowhere.
+    #[must_use]
+    pub fn nowhere() -> Self {
+        Self {
+            desk: Arc::new(Desk::new(false, Counter::default())),
+            sheet: Arc::default(),
+        }
+    }
+
     /// Appends a line to the worker's buffer. Never waits for I/O.
     pub fn write(&self, line: &Line<'_>) {
         if !self.desk.on.load(Ordering::Relaxed) {
@@ -206,6 +205,20 @@ impl Pen {
 }
 
 impl Desk {
+    fn new(is_on: bool, dropped: Counter) -> Self {
+        Self {
+            on: AtomicBool::new(is_on),
+            is_combined: AtomicBool::new(false),
+            ok_millionths: AtomicU32::new(ALL),
+            to: Mutex::new(Destination::Off),
+            sheets: Mutex::default(),
+            orders: Mutex::default(),
+            ordered: Condvar::new(),
+            obeyed: Condvar::new(),
+            dropped,
+        }
+    }
+
     /// How lines are written from now on.
     fn set(&self, manner: &Manner) {
         let is_combined = manner.spelling == Spelling::Combined;

@@ -60,6 +60,13 @@ pub fn rfc3339(at: Timestamp) -> String {
     String::from_utf8(out).unwrap_or_default()
 }
 
+/// A moment as `Date` has it (RFC 9110 section 5.6.7).
+#[must_use]
+pub fn http_date(at: Timestamp) -> String {
+    let since = u64::try_from(at.as_second()).unwrap_or(0);
+    httpdate::fmt_http_date(SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(since))
+}
+
 /// Spells moments like [`rfc3339`] and remembers the last second, which most share.
 #[derive(Clone, Debug, Default)]
 pub struct Rfc3339 {
@@ -130,6 +137,7 @@ mod tests {
     fn spelled_in_utc_with_milliseconds() {
         let clock = ManualWallClock::at(1_796_057_603_042);
         assert_eq!(rfc3339(clock.now()), "2026-11-30T16:53:23.042Z");
+        assert_eq!(http_date(clock.now()), "Mon, 30 Nov 2026 16:53:23 GMT");
         clock.set(0);
         assert_eq!(rfc3339(clock.now()), "1970-01-01T00:00:00.000Z");
         clock.set(-1);

@@ -8,6 +8,7 @@
 pub mod access;
 pub mod clock;
 mod combined;
+pub mod decisions;
 pub mod dial;
 mod histogram;
 mod json;
@@ -17,7 +18,10 @@ pub mod metrics;
 mod sample;
 
 pub use access::{AccessLog, Destination, Manner, Pen, Prepared, Spelling, Switch};
-pub use clock::{ManualWallClock, Rfc3339, SystemWallClock, Timestamp, WallClock, rfc3339};
+pub use clock::{
+    ManualWallClock, Rfc3339, SystemWallClock, Timestamp, WallClock, http_date, rfc3339,
+};
+pub use decisions::{Decision, Decisions, Ring};
 pub use dial::Dial;
 pub use histogram::Histogram;
 pub use line::Line;

@@ -88,6 +88,28 @@ pub(super) async fn examine(
     knock.answer(verdict, judge.caller, client, record)
 }
 
+/// What proves somebody at this gate, in words, and the table of the configuration that knows them.
+/// Never a credential. `None`: nobody is proven. Not for the path of a request.
+pub(super) fn proven_by(knock: Knock<'_>) -> Option<(String, Vec<String>)> {
+    let settings = &knock.snapshot.settings;
+    let mut judge = Judge::new(knock.worker, knock.snapshot, true);
+    let Verdict::Proven(proof) = knock.look(&mut judge) else {
+        return None;
+    };
+    let header = knock.snapshot.credentials.key_header();
+    let by = match (proof.by.key_header, proof.by.bearer) {
+        (true, true) => format!("header:{header} and header:authorization"),
+        (true, false) => format!("header:{header}"),
+        (false, true) => "header:authorization".to_owned(),
+        (false, false) => "its client certificate".to_owned(),
+    };
+    let (table, name) = match proof.who {
+        Who::Caller(place) => ("caller", &settings.known.get(place)?.name),
+        Who::Token { issuer } => ("issuer", &settings.issuers.get(issuer)?.name),
+    };
+    Some((by, vec![table.to_owned(), name.to_string()]))
+}
+
 impl<'r> Knock<'r> {
     pub(super) const fn at(
         gate: &'r Gate,

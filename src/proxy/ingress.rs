@@ -28,6 +28,7 @@ use super::client::Told;
 use super::credential::{self, Keeping, Knock};
 use super::forward::{Head, Place, lines, target};
 use super::intake::{Allowance, Held, Unread, read};
+use super::onward::Onward;
 use super::record::Record;
 use super::reply::Passed;
 use super::respond::{Refused, Stop, respond};
@@ -59,18 +60,29 @@ where
     }
     let snapshot = worker.snapshot();
     let mut record = Record::begin(worker, connection, &head, &snapshot);
-    let passed = pass(worker, connection, &snapshot, head, body, &mut record).await;
+    let onward = &worker.pools;
+    let passed = pass(
+        worker,
+        connection,
+        &snapshot,
+        onward,
+        head,
+        body,
+        &mut record,
+    )
+    .await;
     match passed {
         Ok(passed) => reply::relay(passed, record),
         Err(stop) => respond(stop, record),
     }
 }
 
-/// Routes one request and takes it as far as it goes.
-async fn pass<'s, B>(
+/// Routes one request and takes it as far as it goes; `onward` is where it may go on.
+pub(super) async fn pass<'s, B, O: Onward>(
     worker: &Worker,
     connection: &Connection,
     snapshot: &'s Snapshot,
+    onward: &O,
     head: RequestHead,
     body: B,
     record: &mut Record,
@@ -98,6 +110,7 @@ where
             let call = Call {
                 worker,
                 connection,
+                onward,
                 told,
                 snapshot,
                 endpoint,
@@ -124,7 +137,7 @@ where
                 activation: None,
             };
             let upstream = &endpoint.first.upstream;
-            match send(worker, connection, upstream, &head, &Bytes::new(), record).await {
+            match send(onward, connection, upstream, &head, &Bytes::new(), record).await {
                 Ok(reply) => Ok(Passed {
                     reply,
                     activation: None,
@@ -175,9 +188,10 @@ fn errand<'s, 'p>(
 }
 
 /// A POST at an endpoint: a JSON-RPC call.
-struct Call<'s, 'r> {
+struct Call<'s, 'r, O> {
     worker: &'r Worker,
     connection: &'r Connection,
+    onward: &'r O,
     told: Option<&'r Told>,
     snapshot: &'s Snapshot,
     endpoint: &'s Endpoint,
@@ -188,7 +202,7 @@ struct Call<'s, 'r> {
     is_marked: bool,
 }
 
-impl<'s> Call<'s, '_> {
+impl<'s, O: Onward> Call<'s, '_, O> {
     async fn serve<B>(self, body: B, record: &mut Record) -> Result<Passed<'s>, Stop>
     where
         B: HttpBody<Data = Bytes> + Unpin,
@@ -248,7 +262,7 @@ impl<'s> Call<'s, '_> {
             activation: Some(activation),
         };
         let sent = send(
-            self.worker,
+            self.onward,
             self.connection,
             upstream,
             &head,
@@ -341,7 +355,7 @@ impl<'s> Call<'s, '_> {
 
 /// Sends a request and waits for the head of its answer.
 async fn send(
-    worker: &Worker,
+    onward: &impl Onward,
     connection: &Connection,
     upstream: &Arc<Upstream>,
     head: &Head<'_>,
@@ -362,7 +376,7 @@ async fn send(
     let answer = match upstream.enter() {
         Ok(place) => {
             record.holds(place);
-            worker.pools.exchange(upstream, request, since).await
+            onward.send(upstream, request, since).await
         }
         Err(fault) => Err(fault),
     };

@@ -12,6 +12,8 @@
 //! | `admit` | quota, headers and method against the endpoint |
 //! | `stored` | quotas of which a store keeps some |
 //! | `forward` | what the upstream receives |
+//! | `onward` | how what may go on leaves |
+//! | `explain` | what would become of a request, and why |
 //! | `hop` | what stays on one connection |
 //! | `location` | where a redirect of the upstream's leads |
 //! | `reply` | what of the upstream's answer the client receives |
@@ -30,6 +32,7 @@ mod admit;
 mod body;
 mod client;
 mod credential;
+pub mod explain;
 mod fault;
 mod forward;
 mod hop;
@@ -37,6 +40,7 @@ pub mod ingress;
 mod intake;
 mod location;
 mod media;
+mod onward;
 mod probe;
 mod record;
 mod repeated;

@@ -388,6 +388,7 @@ impl Drop for Record {
         line.generation = self.generation;
         line.config_hash = self.config_hash;
         self.worker.pen.write(&line);
+        self.worker.ring.keep(&line);
     }
 }
 

@@ -75,6 +75,26 @@ impl Refused {
     }
 }
 
+impl Stop {
+    /// Why, in words of ours.
+    pub(super) fn why(&self) -> String {
+        match self {
+            Self::Unfit(unfit) => unfit.why.to_owned(),
+            Self::BrokenBody => BROKEN_BODY.to_owned(),
+            Self::NoRoute => NO_ROUTE.to_owned(),
+            Self::MethodNotAllowed => ONLY_POST.to_owned(),
+            Self::RelayFailed(refusal) | Self::Refused(Refused { refusal, .. }) => {
+                refusal.message()
+            }
+        }
+    }
+}
+
+/// What the plain answers say.
+const BROKEN_BODY: &str = "the request body is broken";
+const NO_ROUTE: &str = "nothing is served at this host and path";
+const ONLY_POST: &str = "only POST is served here";
+
 impl From<Refused> for Stop {
     fn from(refused: Refused) -> Self {
         Self::Refused(refused)
@@ -96,20 +116,15 @@ pub(super) fn respond(stop: Stop, mut record: Box<Record>) -> Answer<Body> {
         }
         Stop::BrokenBody => plain(
             StatusCode::BAD_REQUEST,
-            "the request body is broken",
+            BROKEN_BODY,
             Outcome::BadHttp,
             record,
         ),
-        Stop::NoRoute => plain(
-            StatusCode::NOT_FOUND,
-            "nothing is served at this host and path",
-            Outcome::NoRoute,
-            record,
-        ),
+        Stop::NoRoute => plain(StatusCode::NOT_FOUND, NO_ROUTE, Outcome::NoRoute, record),
         Stop::MethodNotAllowed => {
             let mut answer = plain(
                 StatusCode::METHOD_NOT_ALLOWED,
-                "only POST is served here",
+                ONLY_POST,
                 Outcome::NoRoute,
                 record,
             );

@@ -15,7 +15,7 @@ use super::repeated::Repeated;
 use super::token::{Believed, KNOWN};
 use crate::credential::token::Cache;
 use crate::limit::SAMPLED;
-use crate::observe::{EndpointMeters, Pen, Rfc3339, Timestamp, WallClock};
+use crate::observe::{EndpointMeters, Pen, Rfc3339, Ring, Timestamp, WallClock};
 use crate::state::live::View;
 use crate::state::{Live, Readiness, Shared, Snapshot};
 use crate::upstream::Pools;
@@ -32,6 +32,7 @@ pub struct Worker {
     /// Counters of requests that found no endpoint.
     pub nowhere: EndpointMeters,
     pub(super) pen: Pen,
+    pub(super) ring: Ring,
     pub(super) readiness: Arc<Readiness>,
     /// The last error that was spelled.
     pub(super) repeated: Repeated,
@@ -56,6 +57,8 @@ pub struct Parts {
     pub budget: Arc<Budget>,
     /// The worker's own pen.
     pub pen: Pen,
+    /// Where it remembers what it decided.
+    pub ring: Ring,
     /// The time of day.
     pub wall: Arc<dyn WallClock>,
     /// Whether new calls are welcome.
@@ -72,6 +75,7 @@ impl Worker {
             pools: Pools::default(),
             budget: parts.budget,
             pen: parts.pen,
+            ring: parts.ring,
             wall: parts.wall,
             readiness: parts.readiness,
             repeated: Repeated::default(),

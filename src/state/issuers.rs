@@ -12,7 +12,7 @@ use std::sync::Arc;
 use super::tls::Keyring;
 use crate::config::{self, Settings};
 use crate::credential::token::{Bad, Rules};
-use crate::observe::{Metrics, TokenMeters};
+use crate::observe::{Metrics, Timestamp, TokenMeters};
 
 pub use fetch::follow;
 pub use keys::{Keys, Told};
@@ -58,6 +58,25 @@ impl Issuers {
                 metrics.tokens("", &Bad::ALL.map(Bad::label))
             },
             all,
+        }
+    }
+
+    /// The same with the keys of this moment, which are not fetched anew.
+    #[must_use]
+    pub(super) fn still(&self) -> Self {
+        let still = |issuer: &Arc<Issuer>| {
+            let read = issuer.keys.told().read.unwrap_or(Timestamp::UNIX_EPOCH);
+            Arc::new(Issuer {
+                name: issuer.name.clone(),
+                rules: issuer.rules.clone(),
+                plan: issuer.plan,
+                keys: Arc::new(Keys::of_file(issuer.keys.current(), read)),
+                meters: issuer.meters.clone(),
+            })
+        };
+        Self {
+            all: self.all.iter().map(still).collect(),
+            strays: self.strays.clone(),
         }
     }
 

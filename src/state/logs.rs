@@ -4,6 +4,7 @@
 use std::io;
 
 use parking_lot::Mutex;
+use prometheus_client::metrics::gauge::Gauge;
 
 use crate::config::{self, Problem, Problems, Severity};
 use crate::observe::{Destination, Dial, Manner, Prepared, Spelling, Switch};
@@ -16,6 +17,14 @@ pub struct Logs {
     prepared: Mutex<Option<Prepared>>,
     /// The level of the diagnostics.
     pub level: Dial,
+}
+
+/// Of what nobody writes.
+impl Default for Logs {
+    fn default() -> Self {
+        let level = Dial::new(None, "", Gauge::default());
+        Self::new(Switch::default(), level)
+    }
 }
 
 /// How the access log is written by this configuration.

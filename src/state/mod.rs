@@ -15,9 +15,11 @@ pub mod logs;
 pub mod readiness;
 pub mod reload;
 pub mod routes;
+mod rule;
 pub mod snapshot;
 mod stores;
 pub mod tls;
+pub mod twin;
 pub mod watch;
 
 pub use effective::Effective;
@@ -29,5 +31,6 @@ pub use live::Live;
 pub use logs::Logs;
 pub use readiness::Readiness;
 pub use reload::{Attempt, Preview, Rejected, Reloader, Standing};
+pub use rule::{Lines, Rule};
 pub use snapshot::{Endpoint, Pin, Shared, Snapshot};
 pub use tls::{Keyring, Terminator};

@@ -333,6 +333,8 @@ impl Reloader {
     /// Serves settings whose certificates are in force, where that would be any different.
     fn serve(&self, settings: Arc<Settings>, previous: &Snapshot, how: How) -> Reloaded {
         if previous.settings.serves_like(&settings) {
+            // A comment moves lines.
+            previous.lines.store(Arc::clone(&settings.lines));
             return Reloaded::Unchanged(previous.generation);
         }
         for warning in &settings.warnings {

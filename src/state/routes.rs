@@ -23,6 +23,21 @@ struct Route<E> {
     endpoint: E,
 }
 
+/// How well a route fits a host and path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fit {
+    /// It is taken.
+    Taken,
+    /// Its path is a shorter one than that of the route that is taken, at as exact a host.
+    ShorterPath,
+    /// Its host is less exact than that of the route that is taken.
+    LessExactHost,
+    /// Its path is another one.
+    OtherPath,
+    /// Its host is another one.
+    OtherHost,
+}
+
 /// An endpoint, and what follows its path: empty or beginning with `/`.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Found<'r, 'p, E> {
@@ -64,6 +79,36 @@ impl<E> Routes<E> {
             .find_map(|table| longest(table, path))
     }
 
+    /// Every route at this host, and those at others with this path, with how well it fits; the best
+    /// first. Not for the path of a request.
+    #[must_use]
+    pub fn weigh(&self, host: Option<&str>, path: &str) -> Vec<(Fit, &E)> {
+        let tables = self.tables(host);
+        let is_here = |table: &[Route<E>]| tables.iter().any(|it| std::ptr::eq(*it, table));
+        let mut taken = false;
+        let mut all = Vec::new();
+        for table in tables {
+            let was_taken_before = taken;
+            for route in table {
+                let fit = match (route.serves(path), taken) {
+                    (false, _) => Fit::OtherPath,
+                    (true, false) => Fit::Taken,
+                    (true, true) if was_taken_before => Fit::LessExactHost,
+                    (true, true) => Fit::ShorterPath,
+                };
+                taken |= fit == Fit::Taken;
+                all.push((fit, &route.endpoint));
+            }
+        }
+        let elsewhere = self.exact.values().chain(self.one_label.values());
+        for table in elsewhere.filter(|table| !is_here(table.as_slice())) {
+            let fitting = table.iter().filter(|route| route.serves(path));
+            all.extend(fitting.map(|route| (Fit::OtherHost, &route.endpoint)));
+        }
+        all.sort_by_key(|(fit, _)| *fit);
+        all
+    }
+
     /// What is served at this host, whatever the path, by the most specific table that has anything.
     pub fn at_host(&self, host: Option<&str>) -> impl Iterator<Item = &E> {
         self.tables(host)
@@ -85,6 +130,13 @@ impl<E> Routes<E> {
             one_label.map_or(&[], Vec::as_slice),
             &self.any,
         ]
+    }
+}
+
+impl<E> Route<E> {
+    fn serves(&self, path: &str) -> bool {
+        let rest = path.strip_prefix(&*self.path);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 }
 
@@ -147,6 +199,49 @@ mod tests {
         ] {
             let got = routes.find(host, path).map(|it| (*it.endpoint, it.rest));
             assert_eq!(got, found, "{host:?} {path}");
+        }
+    }
+
+    #[test]
+    fn weighs_every_route() {
+        use Fit::{LessExactHost, OtherHost, OtherPath, ShorterPath, Taken};
+        let routes = routes();
+        let weighed = |host, path| {
+            let mut all = routes.weigh(Some(host), path);
+            all.sort();
+            all.into_iter()
+                .map(|(fit, it)| (fit, *it))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            weighed("lakeside.example.com", "/a2a"),
+            [
+                (Taken, "lakeside"),
+                (LessExactHost, "any"),
+                (LessExactHost, "wild"),
+                (OtherPath, "deep"),
+                (OtherPath, "deeper"),
+            ]
+        );
+        assert_eq!(
+            weighed("other", "/a2a/deep/x"),
+            [
+                (Taken, "deep"),
+                (ShorterPath, "any"),
+                (OtherPath, "deeper"),
+                (OtherHost, "lakeside"),
+                (OtherHost, "wild"),
+            ]
+        );
+        // What is taken is what is found.
+        for host in ["lakeside.example.com", "hill.example.com", "other"] {
+            for path in ["/", "/a2a", "/a2a/deep/er", "/a2a-old"] {
+                let found = routes.find(Some(host), path).map(|it| *it.endpoint);
+                let taken = weighed(host, path);
+                let taken: Vec<_> = taken.iter().filter(|it| it.0 == Taken).collect();
+                assert_eq!(taken.first().map(|it| it.1), found, "{host} {path}");
+                assert!(taken.len() <= 1);
+            }
         }
     }
 

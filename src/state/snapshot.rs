@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
+use arc_swap::ArcSwap;
 use http::header::HeaderValue;
 
 use super::effective::Effective;
@@ -17,7 +18,7 @@ use super::logs::Logs;
 use super::routes::Routes;
 use super::stores;
 use super::tls::Keyring;
-use crate::config::{self, Settings};
+use crate::config::{self, KeyLines, Settings};
 use crate::credential;
 use crate::limit::shared::{Group, Store, Thread};
 use crate::limit::{self, Announcement, Clock, Limiter, Quota, Rule, Source};
@@ -61,6 +62,8 @@ pub struct Snapshot {
     pub settings: Arc<Settings>,
     /// How it is shown.
     pub effective: Effective,
+    /// Where each of its keys stands, in the file that said the same last.
+    pub lines: ArcSwap<KeyLines>,
     /// Where requests go, in the order of the settings.
     pub upstreams: Vec<Arc<Upstream>>,
     /// What several processes count together in, in the order of the settings.
@@ -192,6 +195,7 @@ pub fn compile(
         proven: proven.collect(),
         issuers: Issuers::compile(&settings, keyring, &shared.metrics),
         effective: Effective::of(&settings),
+        lines: ArcSwap::new(Arc::clone(&settings.lines)),
         settings,
         upstreams,
         stores,

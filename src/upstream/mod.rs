@@ -196,6 +196,12 @@ impl Upstream {
         }
     }
 
+    /// Whether it is spoken to over TLS.
+    #[must_use]
+    pub const fn is_secure(&self) -> bool {
+        self.secure.is_some()
+    }
+
     /// A place for one more request; `None` where there is no limit.
     ///
     /// # Errors

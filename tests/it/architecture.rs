@@ -43,7 +43,10 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         "listen",
         &["protocol", "config", "http1", "wire", "state", "observe"],
     ),
-    ("admin", &["config", "limit", "state", "observe", "proxy"]),
+    (
+        "admin",
+        &["protocol", "config", "limit", "state", "observe", "proxy"],
+    ),
     ("demo", &["protocol", "config", "app"]),
     (
         "app",

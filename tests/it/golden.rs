@@ -10,7 +10,7 @@ use crate::support::head::Head;
 use crate::support::{Gateway, Nobody, Upstream, fixture};
 
 /// One contract for each row of the protocol's table, and the URI it activates.
-const RELEASES: [(&str, &str); 4] = [
+pub const RELEASES: [(&str, &str); 4] = [
     (
         "aap-1.0",
         "https://autoagentprotocol.org/extensions/a2a-automotive-retail/v1.0",
@@ -26,7 +26,7 @@ const RELEASES: [(&str, &str); 4] = [
     ),
 ];
 
-fn gateway(release: &str, uri: &str, upstream: &Upstream, nobody: &Nobody) -> Gateway {
+pub fn gateway(release: &str, uri: &str, upstream: &Upstream, nobody: &Nobody) -> Gateway {
     let contract = release.replacen('-', "/", 1);
     let mut pin = format!("contract = \"{contract}\"\n");
     if contract == "aap/2.0" {
@@ -43,7 +43,7 @@ fn gateway(release: &str, uri: &str, upstream: &Upstream, nobody: &Nobody) -> Ga
 }
 
 /// The bytes of a request file: lines end in CRLF, the length is added.
-fn request(text: &str, uri: &str) -> Vec<u8> {
+pub fn request(text: &str, uri: &str) -> Vec<u8> {
     let text = text.replace("{uri}", uri);
     let (head, body) = text.split_once("\n\n").unwrap();
     let body = body.trim_end();

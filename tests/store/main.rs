@@ -19,6 +19,7 @@ mod support;
 
 mod counting;
 mod exact;
+mod explained;
 mod failing;
 mod kinds;
 mod redis;
@@ -55,6 +56,7 @@ fn main() -> ExitCode {
     let files = [
         counting::ALL,
         exact::ALL,
+        explained::ALL,
         failing::ALL,
         kinds::ALL,
         reload::ALL,

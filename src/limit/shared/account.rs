@@ -13,10 +13,12 @@ use tokio::time::{Instant, timeout_at};
 use super::connect::Connection;
 use super::failure::Failure;
 use super::key::Digest;
+use super::memory::Want;
 use super::script;
 use super::store::{Inner, Store};
+use super::{Group, Identity};
 use crate::limit::quota::{Kind, Quota};
-use crate::limit::{Entry, Owner};
+use crate::limit::{Entry, Owner, Standing, Subject};
 
 /// How many buckets are asked about at once: few enough that no request waits for it.
 const AT_ONCE: usize = 100;
@@ -96,6 +98,38 @@ impl Store {
         let mut seen = HashSet::new();
         let all = named.chain(known);
         all.filter(|bucket| seen.insert(bucket.digest)).collect()
+    }
+}
+
+impl Group {
+    /// How this subject stands in the store with those of its quotas that look at the call, by their
+    /// places among the endpoint's. Asked now; nothing is charged.
+    ///
+    /// # Errors
+    /// Why the store did not tell.
+    pub async fn ask_standing(
+        &self,
+        quotas: &[Quota],
+        who: &Subject<'_>,
+        identity: &Identity<'_>,
+    ) -> Result<Vec<(usize, Standing)>, Failure> {
+        let wants = self.wants(quotas, who);
+        let bucket = |want: &Want<'_>| {
+            let quota = quotas.get(want.place)?;
+            Some(Bucket {
+                digest: quota.digest(who, identity),
+                quota: want.place,
+                skill: None,
+                is_of_another: false,
+            })
+        };
+        let buckets: Vec<_> = wants.iter().filter_map(bucket).collect();
+        let (debts, failure) = account(self.store.inner(), &buckets, false).await;
+        if let Some(failure) = failure {
+            return Err(failure);
+        }
+        let standing = |(want, debt): (&Want<'_>, u64)| (want.place, want.pace.standing(debt));
+        Ok(wants.iter().zip(debts).map(standing).collect())
     }
 }
 

@@ -6,6 +6,8 @@ use std::future::poll_fn;
 use http_body::{Frame, SizeHint};
 use tokio::io::{AsyncReadExt, BufWriter, DuplexStream, duplex};
 
+use http::StatusCode;
+
 use super::*;
 use crate::http1::Lines;
 

@@ -5,6 +5,8 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use prometheus_client::metrics::counter::Counter;
+
 use super::Desk;
 use super::manner::{Destination, Manner, Sink, look, open};
 
@@ -30,6 +32,13 @@ impl Prepared {
     #[must_use]
     pub const fn manner(&self) -> &Manner {
         &self.manner
+    }
+}
+
+/// Of a log that nobody writes.
+impl Default for Switch {
+    fn default() -> Self {
+        Self(Arc::new(Desk::new(false, Counter::default())))
     }
 }
 

@@ -170,6 +170,21 @@ fn it_outlives_reloads_for_as_long_as_its_endpoint_reports_its_step() {
 }
 
 #[test]
+fn what_is_only_explained_is_no_finding() {
+    let upstream = Upstream::recording();
+    let gateway = Gateway::start(&configuration(&upstream, "[\"version\"]"));
+    let asked = Post::to("/a2a").field("A2A-Version", "0.3").body(call("1"));
+    let asked = String::from_utf8(asked.bytes()).unwrap();
+    let order = Post::method("POST", "/explain").field("Host", "127.0.0.1");
+    let answer = gateway.admin().ask(order.body(&asked).bytes());
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    assert!(answer.text().contains("A2A-Version"), "{}", answer.text());
+    assert_eq!(findings(&gateway), json!([]));
+    gateway.ask(&asked);
+    assert_eq!(findings(&gateway)[0]["count"], 1);
+}
+
+#[test]
 fn the_page_shows_what_there_is() {
     let page = include_str!("../../../docs/operations.md");
     let block = |language: &str| -> Value {
