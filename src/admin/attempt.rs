@@ -34,6 +34,9 @@ pub(super) struct Ended {
     /// The tables that cannot change live and did.
     restart_needed: Vec<&'static str>,
     problems: Problems,
+    /// The workers that have yet to take up what changed about listeners. `None`: nothing did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    workers_behind: Option<Vec<usize>>,
     /// The same for people.
     text: String,
 }
@@ -104,6 +107,7 @@ impl Ended {
             of,
             restart_needed: Vec::new(),
             problems: Problems::default(),
+            workers_behind: None,
             text,
         }
     }
@@ -120,6 +124,7 @@ impl Ended {
             of: None,
             restart_needed,
             problems,
+            workers_behind: None,
             text,
         }
     }
@@ -136,11 +141,28 @@ struct Previewed<'p> {
 
 /// Answers an order.
 pub(super) fn ended(result: Result<Reloaded, Rejected>, to: As) -> Answer {
+    ended_with(result, None, to)
+}
+
+/// The same, with the workers that have yet to take up what changed about listeners.
+pub(super) fn ended_with(
+    result: Result<Reloaded, Rejected>,
+    behind: Option<Vec<usize>>,
+    to: As,
+) -> Answer {
     let status = match &result {
         Ok(_) => StatusCode::OK,
         Err(rejected) => status(rejected),
     };
-    let ended = Ended::of(result);
+    let mut ended = Ended::of(result);
+    match behind.as_deref() {
+        None => {}
+        Some([]) => ended.text += "\nlisteners: every worker has taken them up",
+        Some(behind) => {
+            ended.text += &format!("\nlisteners: not yet taken up by workers {behind:?}")
+        }
+    }
+    ended.workers_behind = behind;
     match to {
         As::Text => text(status, ended.text + "\n"),
         As::Json => json_as(status, &ended),

@@ -3,19 +3,24 @@
 //! Must never show the value of a header: it is not in what is shown at all.
 
 use std::path::Path;
+use std::time::Duration;
 
 use http::StatusCode;
 use serde::Serialize;
 use serde_json::value::RawValue;
+use tokio::time::timeout;
 
 use super::Office;
 use super::answer::{Answer, json};
-use super::attempt::{As, ended, previewed};
+use super::attempt::{As, ended, ended_with, previewed};
 use super::query::{Query, Wrong};
 use crate::config::{Format, Settings};
 use crate::observe::rfc3339;
 use crate::state::Rejected;
-use crate::state::reload::{Generation, How};
+use crate::state::reload::{Generation, How, Reloaded};
+
+/// How long workers have to take up a change before the answer says who has not.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// `GET /config`.
 #[derive(Serialize)]
@@ -40,11 +45,11 @@ pub(super) fn show(office: &Office) -> Answer {
     })
 }
 
-pub(super) fn reload(office: &Office, query: Option<&str>) -> Result<Answer, Wrong> {
+pub(super) async fn reload(office: &Office, query: Option<&str>) -> Result<Answer, Wrong> {
     let query = Query::read(query, &["dry-run", "as"])?;
     let (is_dry, to) = (query.flag("dry-run")?, query.to()?);
     if !is_dry {
-        return Ok(ended(office.reloader.reload(), to));
+        return Ok(obeyed(office, office.reloader.reload(), to).await);
     }
     let preview = office.reloader.preview();
     let would_fail = preview
@@ -87,11 +92,29 @@ pub(super) fn diff(
     ))
 }
 
-pub(super) fn roll_back(office: &Office, query: Option<&str>) -> Result<Answer, Wrong> {
+pub(super) async fn roll_back(office: &Office, query: Option<&str>) -> Result<Answer, Wrong> {
     let query = Query::read(query, &["generation", "as"])?;
     let to = query.to()?;
     let generation = number(&query)?;
-    Ok(ended(office.reloader.roll_back(generation), to))
+    Ok(obeyed(office, office.reloader.roll_back(generation), to).await)
+}
+
+/// Answers an order once the workers have taken up what it changed about listeners, or after a moment.
+async fn obeyed(office: &Office, result: Result<Reloaded, Rejected>, to: As) -> Answer {
+    let generation = match result {
+        Ok(Reloaded::Applied(generation) | Reloaded::Unchanged(generation)) => Some(generation),
+        Ok(Reloaded::Again { generation, .. }) => Some(generation),
+        Err(_) => None,
+    };
+    let behind = match generation.and_then(|it| office.reloader.uptake(it)) {
+        None => None,
+        Some(uptake) => {
+            // Late or not, it is told how it stands.
+            let _ = timeout(PATIENCE, uptake.by_all()).await;
+            Some(uptake.waiting())
+        }
+    };
+    ended_with(result, behind, to)
 }
 
 /// `GET /generations`.

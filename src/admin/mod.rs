@@ -90,8 +90,6 @@ pub struct Process {
     pub started: Timestamp,
     /// Worker threads.
     pub workers: usize,
-    /// The listeners' names and addresses, with the ports they really got.
-    pub listeners: Vec<(Box<str>, SocketAddr)>,
     /// The address of the admin socket.
     pub admin: SocketAddr,
 }

@@ -129,8 +129,8 @@ fn decision(path: &str) -> Option<&str> {
 }
 
 impl Office {
-    /// Answers one request. Waits for nothing but stores that callers are looked up in, and no
-    /// longer than a second for each.
+    /// Answers one request. Waits for nothing but stores that callers are looked up in, and for workers
+    /// to take up a reload, and no longer than a second for each.
     pub(super) async fn answer(&self, page: Page, request: &Request<Bytes>) -> Answer {
         let (method, path, headers) = (request.method(), request.uri().path(), request.headers());
         let query = request.uri().query();
@@ -154,9 +154,9 @@ impl Office {
             Page::Status => status::tell(self),
             Page::Log if *method == Method::PUT => log::turn(self, request.body()),
             Page::Log => log::show(self),
-            Page::Reload => either(config::reload(self, query)),
+            Page::Reload => either(config::reload(self, query).await),
             Page::Diff => either(config::diff(self, query, request.body())),
-            Page::Rollback => either(config::roll_back(self, query)),
+            Page::Rollback => either(config::roll_back(self, query).await),
             Page::Generations => either(config::generations(self, query)),
             Page::Limits => limits::all(self),
             Page::Caller if *method == Method::DELETE => {

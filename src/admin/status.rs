@@ -11,6 +11,7 @@ mod issuer;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU32;
+use std::path::Path;
 
 use serde::Serialize;
 
@@ -29,9 +30,11 @@ struct Status<'s> {
     started: String,
     ready: bool,
     workers: usize,
+    /// The workers that have yet to take up what a reload changed about listeners.
+    workers_behind: Vec<usize>,
     configuration: Configuration<'s>,
     admin: SocketAddr,
-    listeners: Vec<Listener<'s>>,
+    listeners: Vec<Listener>,
     /// Files with certificates, keys and roots whose content is not in force, and why.
     refused_files: BTreeMap<String, String>,
     issuers: Vec<issuer::Issuer<'s>>,
@@ -50,6 +53,8 @@ struct Status<'s> {
 #[derive(Serialize)]
 struct Configuration<'s> {
     file: String,
+    /// The files that it includes.
+    included: Vec<String>,
     generation: u64,
     hash: &'s str,
     loaded: String,
@@ -67,8 +72,8 @@ struct Configuration<'s> {
 }
 
 #[derive(Serialize)]
-struct Listener<'s> {
-    name: &'s str,
+struct Listener {
+    name: Box<str>,
     address: SocketAddr,
     connections: i64,
     refused: u64,
@@ -151,8 +156,10 @@ pub(super) fn tell(office: &Office) -> Answer {
         started: rfc3339(process.started),
         ready: office.readiness.is_ready(),
         workers: process.workers,
+        workers_behind: office.reloader.workers_behind(),
         configuration: Configuration {
-            file: office.reloader.path().display().to_string(),
+            file: shown(office.reloader.path()),
+            included: settings.origin.included().map(shown).collect(),
             generation: snapshot.generation,
             hash: &snapshot.effective.hash,
             loaded: rfc3339(office.reloader.loaded()),
@@ -164,23 +171,25 @@ pub(super) fn tell(office: &Office) -> Answer {
             kept: generations.iter().map(|it| it.number).collect(),
         },
         admin: process.admin,
-        listeners: process
-            .listeners
-            .iter()
+        listeners: office
+            .reloader
+            .sockets()
+            .addresses()
+            .into_iter()
             .map(|(name, address)| {
-                let meters = metrics.listener(name);
+                let meters = metrics.listener(&name);
                 Listener {
-                    name,
-                    address: *address,
+                    address,
                     connections: meters.connections.get(),
                     refused: meters.refused.get(),
                     certificates: office
                         .reloader
                         .keyring()
-                        .shown(name)
+                        .shown(&name)
                         .into_iter()
                         .map(certificate)
                         .collect(),
+                    name,
                 }
             })
             .collect(),
@@ -215,6 +224,10 @@ pub(super) fn tell(office: &Office) -> Answer {
         in_flight_bytes: metrics.in_flight_bytes.get(),
         access_log_dropped: metrics.access_log_dropped.get(),
     })
+}
+
+fn shown(path: &Path) -> String {
+    path.display().to_string()
 }
 
 /// What was configured beside what was compiled of it: both stand in the same order.

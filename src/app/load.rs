@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::config::{self, Format, Problems, Settings};
+use crate::config::{Problems, Settings, Sources};
 use crate::limit::{Clock, SystemClock};
 use crate::observe::{SystemWallClock, WallClock};
 use crate::state::Keyring;
@@ -48,11 +48,19 @@ fn environment(name: &str) -> Option<String> {
 /// A configuration that can be served.
 #[derive(Debug)]
 pub struct Loaded {
-    pub(super) text: String,
+    pub(super) sources: Sources,
     /// What it says. The warnings of its certificates are among its own.
     pub settings: Settings,
     pub(super) keyring: Keyring,
     pub(super) files: Files,
+}
+
+/// Reads the file of a configuration and those that it includes, without understanding them.
+///
+/// # Errors
+/// One problem: that the file cannot be read.
+pub fn read(options: &Options) -> Result<Sources, Problems> {
+    Sources::read(&options.path, &*options.env)
 }
 
 /// Loads a configuration as [`super::Gateway::start`] would: valid, and with certificates that can be used.
@@ -60,19 +68,21 @@ pub struct Loaded {
 /// # Errors
 /// Every problem.
 pub fn load(options: &Options) -> Result<Loaded, Problems> {
-    let text = config::read(&options.path)?;
-    let mut settings = config::parse(
-        &text,
-        Format::of(&options.path),
-        &options.path,
-        &*options.env,
-    )?;
+    examine(options, read(options)?)
+}
+
+/// The same with files that were read already.
+///
+/// # Errors
+/// Every problem.
+pub fn examine(options: &Options, sources: Sources) -> Result<Loaded, Problems> {
+    let mut settings = sources.parse(&*options.env)?;
     let keyring = Keyring::default();
     let mut files = Files::default();
     let loaded = keyring.load(&settings, &mut files, options.wall.now())?;
     settings.warn(loaded.warnings);
     Ok(Loaded {
-        text,
+        sources,
         settings,
         keyring,
         files,

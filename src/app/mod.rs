@@ -7,6 +7,7 @@
 
 mod control;
 mod explain;
+mod listeners;
 mod load;
 mod sockets;
 mod worker;
@@ -26,12 +27,14 @@ use crate::listen::{Drain, Stage};
 use crate::observe::{AccessLog, Decisions, Dial, Metrics, log};
 use crate::proxy::Budget;
 use crate::state::reload::{Reloaded, Reloader};
+use crate::state::sockets::Sockets;
 use crate::state::{self, Findings, Logs, Readiness, Rejected, Shared};
 
+use listeners::Listeners;
 pub use sockets::Inherited;
 
 pub use explain::{Unexplained, explained};
-pub use load::{Loaded, Options, load};
+pub use load::{Loaded, Options, examine, load, read};
 
 /// Why a gateway did not start.
 #[derive(Debug, thiserror::Error)]
@@ -91,7 +94,7 @@ pub struct Gateway {
     drain: Drain,
     workers: Vec<JoinHandle<()>>,
     control: Option<JoinHandle<()>>,
-    listeners: Vec<(Box<str>, SocketAddr)>,
+    listeners: Arc<Listeners>,
     admin: SocketAddr,
     access: AccessLog,
 }
@@ -111,7 +114,7 @@ impl Gateway {
     /// As [`Gateway::start`]; also when a socket is left over.
     pub fn start_with(options: Options, inherited: Inherited) -> Result<Self, StartError> {
         let Loaded {
-            text,
+            sources,
             settings,
             keyring,
             files,
@@ -139,25 +142,26 @@ impl Gateway {
         });
 
         let workers = worker_count(&settings);
-        let bound = sockets::bind(&settings, workers, &shared, &keyring, inherited)?;
-        let admin = bound.admin;
+        let (listeners, orders) = Listeners::new(workers, &shared, inherited);
+        let listeners = Arc::new(listeners);
+        let (ready, admin) = sockets::bind(&settings, &listeners)?;
         let admin_address = admin.local_addr().map_err(StartError::Thread)?;
-        tell_what_starts(&settings, &bound.addresses, admin_address, workers);
+        ready.serve(&keyring);
+        tell_what_starts(&settings, admin_address);
 
         let process = Process {
             version: env!("CARGO_PKG_VERSION"),
             started: options.wall.now(),
             workers,
-            listeners: bound.addresses.clone(),
             admin: admin_address,
         };
 
         let reloader = Arc::new(Reloader::start(
             options.path,
             options.env,
-            (text, files),
+            (sources, files),
             settings,
-            keyring,
+            (keyring, Arc::clone(&listeners) as Arc<dyn Sockets>),
             Arc::clone(&shared),
             Arc::clone(&options.wall),
         ));
@@ -170,13 +174,14 @@ impl Gateway {
             readiness: Arc::clone(&readiness),
             workers: Vec::with_capacity(workers),
             control: None,
-            listeners: bound.addresses,
+            listeners,
             admin: admin_address,
             access,
             drain,
         };
-        for (index, acceptors) in bound.by_worker.into_iter().enumerate() {
+        for (index, orders) in orders.into_iter().enumerate() {
             let belongings = worker::Belongings {
+                index,
                 shared: Arc::clone(&shared),
                 live: reloader.live().clone(),
                 budget: Arc::clone(&budget),
@@ -184,7 +189,7 @@ impl Gateway {
                 ring: decisions.ring(index),
                 wall: Arc::clone(&options.wall),
                 readiness: Arc::clone(&readiness),
-                acceptors,
+                orders,
                 draining: gateway.drain.subscribe(),
             };
             let thread = spawn(format!("worker-{index}"), move || belongings.run())?;
@@ -205,12 +210,10 @@ impl Gateway {
         Ok(gateway)
     }
 
-    /// The address of a listener, with the port it really got.
+    /// The address of a listener as it is now, with the port it really got.
     #[must_use]
     pub fn address(&self, listener: &str) -> Option<SocketAddr> {
-        self.listeners
-            .iter()
-            .find_map(|(name, address)| (**name == *listener).then_some(*address))
+        self.listeners.address(listener)
     }
 
     /// The address of the admin socket.
@@ -312,15 +315,7 @@ fn worker_count(settings: &Settings) -> usize {
         .map_or(1, NonZeroUsize::get)
 }
 
-fn tell_what_starts(
-    settings: &Settings,
-    listeners: &[(Box<str>, SocketAddr)],
-    admin: SocketAddr,
-    workers: usize,
-) {
-    for (name, address) in listeners {
-        tracing::info!(listener = &**name, %address, workers, "listening");
-    }
+fn tell_what_starts(settings: &Settings, admin: SocketAddr) {
     tracing::info!(%admin, "admin socket");
     for endpoint in &settings.endpoints {
         for pin in &endpoint.contracts {

@@ -1,17 +1,15 @@
-//! Decides which sockets the gateway has: its own, or those that a service manager opened for it.
+//! Decides which sockets the gateway starts with: its own, or those that a service manager opened for
+//! it.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 
 use listenfd::ListenFd;
 
 use super::StartError;
-use super::worker::Listening;
+use super::listeners::{Listeners, Ready};
 use crate::config::Settings;
-use crate::listen::{self, Doorman, Open};
-use crate::state::{Keyring, Listener, Shared};
+use crate::listen;
 
 /// Sockets that a service manager opened (`LISTEN_FDS`). Each is used by the listener, or the admin
 /// socket, that is configured with its address.
@@ -42,83 +40,39 @@ impl Inherited {
         with_address.collect::<io::Result<_>>().map(Self)
     }
 
-    fn take(&mut self, address: SocketAddr) -> Option<TcpListener> {
+    /// Keeps one for whoever has its address later.
+    pub(super) fn put(&mut self, address: SocketAddr, socket: TcpListener) {
+        self.0.push((address, socket));
+    }
+
+    /// The one with an address.
+    pub(super) fn take(&mut self, address: SocketAddr) -> Option<TcpListener> {
         let index = self.0.iter().position(|(bound, _)| *bound == address)?;
         Some(self.0.swap_remove(index).1)
     }
 }
 
-/// The sockets of all workers.
-pub(super) struct Sockets {
-    pub(super) by_worker: Vec<Vec<Listening>>,
-    pub(super) addresses: Vec<(Box<str>, SocketAddr)>,
-    pub(super) admin: TcpListener,
-}
-
-/// Opens what is configured.
-pub(super) fn bind(
+/// Opens the sockets that the gateway starts with: of its listeners, and the admin socket.
+pub(super) fn bind<'l>(
     settings: &Settings,
-    workers: usize,
-    shared: &Shared,
-    keyring: &Keyring,
-    mut inherited: Inherited,
-) -> Result<Sockets, StartError> {
-    let loads: Vec<_> = (0..workers)
-        .map(|index| shared.metrics.worker(index))
-        .collect();
-    let all = Arc::new(AtomicUsize::new(0));
-    let mut by_worker: Vec<Vec<Listening>> = (0..workers).map(|_| Vec::new()).collect();
-    let mut addresses = Vec::new();
-    for listener in &settings.listeners {
-        let failed = |source| StartError::Bind {
-            address: listener.address,
-            what: listener.name.clone(),
-            source,
-        };
-        let passed = inherited.take(listener.address);
-        let bound = listen::bind(
-            listener.address,
-            workers,
-            i32::from(listener.backlog),
-            passed,
+    listeners: &'l Listeners,
+) -> Result<(Ready<'l>, TcpListener), StartError> {
+    let ready = listeners.prepare(settings).map_err(|failed| {
+        let failed = failed.into_iter().next();
+        failed.map_or_else(
+            || StartError::Thread(io::ErrorKind::InvalidInput.into()),
+            |failed| StartError::Bind {
+                address: failed.listener.address,
+                what: failed.listener.name,
+                source: failed.source,
+            },
         )
-        .map_err(failed)?;
-        let address = bound
-            .first()
-            .ok_or_else(|| failed(io::ErrorKind::InvalidInput.into()))?
-            .socket
-            .local_addr()
-            .map_err(failed)?;
-        addresses.push((listener.name.clone(), address));
-        let meters = shared.metrics.listener(&listener.name);
-        let doorman = keyring.terminator(&listener.name);
-        let doorman = doorman.map(|terminator| Doorman {
-            terminator,
-            meters: shared.metrics.handshakes(&listener.name),
-        });
-        let desks = listen::desks(&loads);
-        for ((bound, desk), acceptors) in bound.into_iter().zip(desks).zip(&mut by_worker) {
-            acceptors.push(Listening {
-                bound,
-                listener: Listener::new(listener, meters.clone()),
-                open: Open {
-                    all: Arc::clone(&all),
-                    here: meters.connections.clone(),
-                },
-                desk,
-                doorman: doorman.clone(),
-            });
-        }
-    }
+    })?;
     warn_of_short_queues(settings);
-    let admin = bind_admin(settings, &mut inherited)?;
-    match inherited.0.first() {
-        Some((address, _)) => Err(StartError::Unclaimed { address: *address }),
-        None => Ok(Sockets {
-            by_worker,
-            addresses,
-            admin,
-        }),
+    let admin = listeners.spare(|spare| bind_admin(settings, spare))?;
+    match listeners.spare(|spare| spare.0.first().map(|(address, _)| *address)) {
+        Some(address) => Err(StartError::Unclaimed { address }),
+        None => Ok((ready, admin)),
     }
 }
 

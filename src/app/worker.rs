@@ -1,6 +1,9 @@
-//! Decides what one worker thread runs: its listeners, its requests, the sweeping of its pools.
+//! Decides what one worker thread runs: the listeners it is told of, its requests, the sweeping of its
+//! pools.
 
+use std::collections::HashMap;
 use std::error::Error;
+use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,16 +11,18 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body::Body;
 use tokio::runtime;
-use tokio::task::LocalSet;
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::task::{JoinError, JoinSet, LocalSet};
 use tokio::time::{MissedTickBehavior, interval};
 
+use super::listeners::{Manner, Order, Orders};
 use crate::http1::{Answer, RequestHead};
-use crate::listen::{self, Acceptor, Bound, Desk, Doorman, Draining, Handler, Limits, Open, Stage};
+use crate::listen::{self, Acceptor, Draining, Handler, Limits, Reins, Stage};
 use crate::observe::{Pen, Ring, WallClock};
 use crate::proxy::worker::Parts;
 use crate::proxy::{self, Budget, Worker, ingress};
 use crate::state::connection::Connection;
-use crate::state::{self, Live, Readiness, Shared};
+use crate::state::{Live, Readiness, Shared};
 
 /// How often idle upstream connections are looked through: often enough that one is closed well
 /// before an agent that keeps it for 5 s would close it.
@@ -25,6 +30,8 @@ const SWEEP: Duration = Duration::from_millis(250);
 
 /// What a worker thread is given.
 pub(super) struct Belongings {
+    /// Its number among the workers, from 0.
+    pub(super) index: usize,
     pub(super) shared: Arc<Shared>,
     pub(super) live: Live,
     pub(super) budget: Arc<Budget>,
@@ -32,17 +39,9 @@ pub(super) struct Belongings {
     pub(super) ring: Ring,
     pub(super) wall: Arc<dyn WallClock>,
     pub(super) readiness: Arc<Readiness>,
-    pub(super) acceptors: Vec<Listening>,
+    /// What it is told of listeners.
+    pub(super) orders: UnboundedReceiver<Orders>,
     pub(super) draining: Draining,
-}
-
-/// One of the worker's listening sockets.
-pub(super) struct Listening {
-    pub(super) bound: Bound,
-    pub(super) listener: state::Listener,
-    pub(super) open: Open,
-    pub(super) desk: Desk,
-    pub(super) doorman: Option<Doorman>,
 }
 
 impl Belongings {
@@ -66,41 +65,112 @@ impl Belongings {
             readiness: self.readiness,
         }));
         let sweeping = tokio::task::spawn_local(sweep(Rc::clone(&worker)));
-        let mut serving = Vec::new();
-        for listening in self.acceptors {
-            let acceptor = Acceptor {
-                bound: listening.bound,
-                listener: Rc::new(listening.listener),
-                open: listening.open,
-                desk: listening.desk,
-                unreadable: worker.nowhere.clone(),
-                doorman: listening.doorman,
-            };
-            let live = self.live.clone();
-            let limits = move || limits(&live);
-            let worker = Rc::clone(&worker);
-            let make = move |connection| Ingress {
-                worker: Rc::clone(&worker),
-                connection,
-            };
-            let draining = self.draining.clone();
-            serving.push(tokio::task::spawn_local(async move {
-                if let Err(error) = listen::serve(acceptor, limits, make, draining).await {
-                    tracing::error!(%error, "a listener cannot be used");
-                }
-            }));
-        }
-        for listener in serving {
-            if listener.await.is_err() {
-                tracing::error!("a listener panicked");
+        let mut draining = self.draining;
+        let mut orders = self.orders;
+        let mut serving = Serving {
+            index: self.index,
+            worker,
+            live: self.live,
+            draining: draining.clone(),
+            reins: HashMap::new(),
+            tasks: JoinSet::new(),
+        };
+        loop {
+            // All that it was told, also where it began when the gateway ended: clients wait there.
+            while let Ok(told) = orders.try_recv() {
+                serving.obey(told);
+            }
+            // Where every listener failed, the thread stays until it is told, so that it can be joined.
+            let ends = draining.stage() >= Stage::Draining;
+            if ends && serving.tasks.is_empty() {
+                break;
+            }
+            tokio::select! {
+                told = orders.recv() => match told {
+                    Some(told) => serving.obey(told),
+                    // Nobody can tell it anything any more.
+                    None => break,
+                },
+                Some(ended) = serving.tasks.join_next() => note(ended),
+                () = draining.reached(Stage::Draining), if !ends => {}
             }
         }
-        let mut draining = self.draining;
-        if draining.stage() < Stage::Draining {
-            // Every listener failed; the thread stays until it is told, so that it can be joined.
-            draining.reached(Stage::Draining).await;
-        }
         sweeping.abort();
+    }
+}
+
+/// The worker's listeners.
+struct Serving {
+    index: usize,
+    worker: Rc<Worker>,
+    live: Live,
+    draining: Draining,
+    reins: HashMap<u64, Rc<Reins>>,
+    tasks: JoinSet<io::Result<()>>,
+}
+
+impl Serving {
+    fn obey(&mut self, told: Orders) {
+        let orders = told.orders.into_iter();
+        orders.for_each(|order| self.carry_out(order));
+        told.uptake.taken(self.index);
+    }
+
+    fn carry_out(&mut self, order: Order) {
+        match order {
+            Order::Open(id, bound, desk, manner) => {
+                let unreadable = self.worker.nowhere.clone();
+                let (acceptor, reins) = Acceptor::new(bound, manner.unpacked(), desk, unreadable);
+                let live = self.live.clone();
+                let limits = move || limits(&live);
+                let worker = Rc::clone(&self.worker);
+                let make = move |connection| Ingress {
+                    worker: Rc::clone(&worker),
+                    connection,
+                };
+                let draining = self.draining.clone();
+                let serving = listen::serve(acceptor, limits, make, draining);
+                self.tasks.spawn_local(serving);
+                self.reins.insert(id, Rc::new(reins));
+            }
+            Order::Change(id, manner) => {
+                if let Some(reins) = self.reins.get(&id) {
+                    reins.change(manner.unpacked());
+                }
+            }
+            Order::Close(id, timeout) => {
+                let Some(reins) = self.reins.remove(&id) else {
+                    return;
+                };
+                reins.close(Stage::Draining);
+                tokio::task::spawn_local(async move {
+                    let ended = tokio::time::timeout(timeout, reins.slack());
+                    if ended.await.is_err() {
+                        reins.close(Stage::Stopped);
+                    }
+                });
+            }
+        }
+    }
+}
+
+fn note(ended: Result<io::Result<()>, JoinError>) {
+    match ended {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::error!(%error, "a listener cannot be used"),
+        Err(_) => tracing::error!("a listener panicked"),
+    }
+}
+
+impl Manner {
+    /// As this thread has it.
+    fn unpacked(self) -> listen::Manner {
+        listen::Manner {
+            listener: Rc::new(self.listener),
+            open: self.open,
+            doorman: self.doorman,
+            backlog: self.backlog,
+        }
     }
 }
 

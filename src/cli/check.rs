@@ -8,19 +8,24 @@ use serde::Serialize;
 use super::EX_CONFIG;
 use super::print::{Format, print, print_json};
 use crate::app::{self, Options};
-use crate::config::Problems;
+use crate::config::{Problems, Sources};
 
 /// What `--format json` prints.
 #[derive(Serialize)]
 struct Checked<'a> {
     file: &'a Path,
     ok: bool,
+    /// The files that it includes, in the order in which they were read.
+    included: &'a [&'a Path],
     problems: &'a Problems,
     warnings: &'a Problems,
 }
 
 pub(super) fn check(file: PathBuf, format: Format) -> ExitCode {
-    let checked = app::load(&Options::new(file.clone()));
+    let options = Options::new(file.clone());
+    let read = app::read(&options);
+    let included: Vec<_> = read.iter().flat_map(Sources::files).skip(1).collect();
+    let checked = read.clone().and_then(|read| app::examine(&options, read));
     let none = Problems::default();
     let (problems, warnings, code) = match &checked {
         Ok(loaded) => (&none, &loaded.settings.warnings, ExitCode::SUCCESS),
@@ -31,6 +36,7 @@ pub(super) fn check(file: PathBuf, format: Format) -> ExitCode {
         Format::Json => print_json(&Checked {
             file: &file,
             ok,
+            included: &included,
             problems,
             warnings,
         }),
@@ -39,7 +45,10 @@ pub(super) fn check(file: PathBuf, format: Format) -> ExitCode {
                 eprintln!("{warning}");
             }
             if ok {
-                print(&format!("{}: ok\n", file.display()))
+                let included = included.iter();
+                let included = included.map(|it| format!("{}: included\n", it.display()));
+                let included: String = included.collect();
+                print(&format!("{included}{}: ok\n", file.display()))
             } else {
                 eprintln!("{problems}");
                 ExitCode::SUCCESS

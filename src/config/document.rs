@@ -67,6 +67,35 @@ pub(crate) fn read(text: &str, format: Format, report: &Report<'_>) -> Option<No
     Some(node)
 }
 
+/// Leaves of a tree what stands at one key.
+pub(crate) fn keep(node: &mut Node, key: &str) {
+    if let Value::Table(entries) = &mut node.value {
+        entries.retain(|entry| entry.key == key);
+    }
+}
+
+/// Moves every span of a tree by so much: its text stands behind others.
+pub(crate) fn shift(node: &mut Node, by: usize) {
+    let moved = |span: &mut Span| *span = span.start + by..span.end + by;
+    moved(&mut node.span);
+    match &mut node.value {
+        Value::Table(entries) => {
+            for entry in entries {
+                moved(&mut entry.key_span);
+                shift(&mut entry.node, by);
+            }
+        }
+        Value::List(nodes) => nodes.iter_mut().for_each(|node| shift(node, by)),
+        Value::Text { .. }
+        | Value::Integer(_)
+        | Value::Float
+        | Value::Boolean(_)
+        | Value::Time
+        | Value::Null
+        | Value::Failed => {}
+    }
+}
+
 fn read_toml(text: &str, report: &Report<'_>) -> Option<Node> {
     let (table, errors) = DeTable::parse_recoverable(text);
     let mut readable = true;

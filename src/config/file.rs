@@ -14,6 +14,7 @@ use std::time::Duration;
 use ipnet::IpNet;
 
 use crate::config::amount::{NonZeroDuration, Percent, Size};
+use crate::config::include::Pattern;
 use crate::config::proof::KeyHeader;
 use crate::config::read::{At, Field, List};
 use crate::config::report::Span;
@@ -167,6 +168,8 @@ pub(crate) struct Contract {
 impl File {
     /// Takes everything out of the document.
     pub(crate) fn take(mut root: Table<'_>) -> Self {
+        // Whoever read the files followed it already; what is wrong with it is reported here.
+        let _: Field<List<Pattern>> = root.one_or_list("include");
         let mut runtime = root.table_or_empty("runtime", "[runtime]");
         let workers = runtime.field("workers");
         runtime.finish();

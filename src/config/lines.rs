@@ -9,11 +9,12 @@ use crate::config::document::{Node, Value};
 use crate::config::read::key_path;
 use crate::config::report::Report;
 
-/// The line of every key of a configuration.
+/// The place of every key of a configuration.
 #[derive(Clone, Debug, Default)]
 pub struct KeyLines {
-    file: Box<str>,
-    lines: HashMap<Box<str>, u32>,
+    files: Vec<Box<str>>,
+    /// The file's place among these, and the line.
+    lines: HashMap<Box<str>, (usize, u32)>,
 }
 
 /// Where keys stand is no part of what they say.
@@ -26,20 +27,17 @@ impl PartialEq for KeyLines {
 impl KeyLines {
     /// Those of a document.
     pub(in crate::config) fn of(document: &Node, report: &Report<'_>) -> Self {
-        let mut lines = HashMap::new();
-        note(document, "", report, &mut lines);
-        Self {
-            file: report.file().into(),
-            lines,
-        }
+        let mut lines = Self::default();
+        lines.note(document, "", report);
+        lines
     }
 
     /// The file and line, from 1, of a key such as `["endpoint", "lakeside", "contract"]`; `None`: it
     /// does not stand in the configuration, so that a default holds.
     #[must_use]
     pub fn find(&self, key: &[&str]) -> Option<(&str, u32)> {
-        let line = *self.lines.get(&*Self::spelled(key))?;
-        Some((&self.file, line))
+        let (file, line) = *self.lines.get(&*Self::spelled(key))?;
+        Some((self.files.get(file)?, line))
     }
 
     /// The key as problems spell it: `endpoint.lakeside.contract`.
@@ -60,17 +58,23 @@ impl KeyLines {
     pub fn is_empty(&self) -> bool {
         self.lines.is_empty()
     }
-}
 
-fn note(node: &Node, path: &str, report: &Report<'_>, lines: &mut HashMap<Box<str>, u32>) {
-    let Value::Table(entries) = &node.value else {
-        return;
-    };
-    for entry in entries {
-        let path = key_path(path, &entry.key);
-        note(&entry.node, &path, report, lines);
-        let (line, _) = report.position(entry.key_span.start);
-        lines.insert(path.into(), u32::try_from(line).unwrap_or(u32::MAX));
+    fn note(&mut self, node: &Node, path: &str, report: &Report<'_>) {
+        let Value::Table(entries) = &node.value else {
+            return;
+        };
+        for entry in entries {
+            let path = key_path(path, &entry.key);
+            self.note(&entry.node, &path, report);
+            let (file, line) = report.place(entry.key_span.start);
+            let known = self.files.iter().position(|it| **it == *file);
+            let file = known.unwrap_or_else(|| {
+                self.files.push(file.into());
+                self.files.len() - 1
+            });
+            let line = u32::try_from(line).unwrap_or(u32::MAX);
+            self.lines.insert(path.into(), (file, line));
+        }
     }
 }
 

@@ -25,6 +25,9 @@ pub struct Problem {
     pub severity: Severity,
     /// The file, as it was named to us.
     pub file: Box<str>,
+    /// See [`Problem::offset`].
+    #[serde(skip)]
+    pub(crate) at: usize,
     /// The line, from 1; 0 when the problem is about the file as a whole.
     pub line: usize,
     /// The column in characters, from 1; 0 when the problem is about the file as a whole.
@@ -52,7 +55,15 @@ impl Problem {
             what: what.into(),
             hint: None,
             excerpt: None,
+            at: 0,
         }
+    }
+
+    /// Where it stands in all files of the configuration, one after the other, in bytes: what problems
+    /// are sorted by.
+    #[must_use]
+    pub const fn offset(&self) -> usize {
+        self.at
     }
 }
 

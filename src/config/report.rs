@@ -9,6 +9,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use crate::config::problem::{Excerpt, Problem, Problems, Severity};
+use crate::config::sources::Sources;
 
 /// Bytes of the text, from and to.
 pub(crate) type Span = Range<usize>;
@@ -23,7 +24,7 @@ const WIDTH: usize = 100;
 const REACH: usize = 4 * WIDTH;
 
 /// One problem before its place is known in lines.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Finding {
     severity: Severity,
     span: Option<Span>,
@@ -79,9 +80,9 @@ impl Finding {
     }
 }
 
-/// The text being read and everything found wrong with it so far.
+/// The texts being read and everything found wrong with them so far.
 pub(crate) struct Report<'t> {
-    file: Box<str>,
+    files: Vec<Started>,
     text: &'t str,
     line_starts: Vec<usize>,
     findings: RefCell<Vec<Finding>>,
@@ -89,25 +90,47 @@ pub(crate) struct Report<'t> {
     known: RefCell<BTreeMap<&'static str, Vec<&'static str>>>,
 }
 
+/// Where the text of a file begins.
+struct Started {
+    name: Box<str>,
+    at: usize,
+    /// Lines before it.
+    lines: usize,
+}
+
 impl<'t> Report<'t> {
     /// Starts a report about a text that came from `origin`.
     pub(crate) fn new(text: &'t str, origin: &Path) -> Self {
+        Self::about(text, [(origin, 0)])
+    }
+
+    /// Starts a report about the texts of several files.
+    pub(crate) fn of(sources: &'t Sources) -> Self {
+        let parts = sources.parts().iter();
+        Self::about(
+            sources.text(),
+            parts.map(|part| (&*part.path, part.span.start)),
+        )
+    }
+
+    fn about<'p>(text: &'t str, files: impl IntoIterator<Item = (&'p Path, usize)>) -> Self {
         let newlines = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+        let line_starts: Vec<_> = std::iter::once(0)
+            .chain(newlines.map(|(at, _)| at + 1))
+            .collect();
+        let started = |(path, at): (&Path, usize)| Started {
+            name: path.display().to_string().into(),
+            at,
+            lines: line_starts.partition_point(|start| *start < at),
+        };
         Self {
-            file: origin.display().to_string().into(),
+            files: files.into_iter().map(started).collect(),
             text,
-            line_starts: std::iter::once(0)
-                .chain(newlines.map(|(at, _)| at + 1))
-                .collect(),
+            line_starts,
             findings: RefCell::default(),
             secrets: RefCell::default(),
             known: RefCell::default(),
         }
-    }
-
-    /// The file, as it was named to us.
-    pub(crate) fn file(&self) -> &str {
-        &self.file
     }
 
     /// The whole text.
@@ -118,6 +141,24 @@ impl<'t> Report<'t> {
     /// The text as it stands in a span; empty when the span is not of this text.
     pub(crate) fn written(&self, span: &Span) -> &'t str {
         self.text.get(span.clone()).unwrap_or_default()
+    }
+
+    /// Takes over what was found in one text, which stands here at an offset.
+    pub(crate) fn absorb(&self, other: Report<'_>, offset: usize) {
+        let moved = |span: Span| span.start + offset..span.end + offset;
+        let findings = other.findings.into_inner().into_iter();
+        let secrets = other.secrets.into_inner().into_iter();
+        self.findings.borrow_mut().extend(findings.map(|it| {
+            Finding {
+                // What is about a file as a whole is about its beginning.
+                span: it
+                    .span
+                    .map(moved)
+                    .or((offset > 0).then_some(offset..offset)),
+                ..it
+            }
+        }));
+        self.secrets.borrow_mut().extend(secrets.map(moved));
     }
 
     /// Adds a finding.
@@ -160,8 +201,32 @@ impl<'t> Report<'t> {
             .any(|finding| finding.severity == Severity::Error)
     }
 
-    /// Line and column, both from 1, of an offset.
+    /// The line of a span, and its file where that is not the file of another span.
+    pub(crate) fn line(&self, span: &Span, seen_from: &Span) -> String {
+        let (line, _) = self.position(span.start);
+        match (self.file(span.start), self.file(seen_from.start)) {
+            (Some(file), Some(other)) if file.at != other.at => {
+                format!("line {line} of {}", file.name)
+            }
+            (Some(_) | None, _) => format!("line {line}"),
+        }
+    }
+
+    /// The file that an offset is in.
+    fn file(&self, offset: usize) -> Option<&Started> {
+        let files = self.files.partition_point(|file| file.at <= offset);
+        self.files.get(files.checked_sub(1)?)
+    }
+
+    /// The name of the file that an offset is in, and its line there, from 1.
+    pub(crate) fn place(&self, offset: usize) -> (&str, usize) {
+        let (line, _) = self.position(offset);
+        (self.file(offset).map_or("", |file| &file.name), line)
+    }
+
+    /// Line and column in its file, both from 1, of an offset.
     pub(crate) fn position(&self, offset: usize) -> (usize, usize) {
+        let lines_before = self.file(offset).map_or(0, |file| file.lines);
         let line = self.line_starts.partition_point(|start| *start <= offset);
         let start = line
             .checked_sub(1)
@@ -173,7 +238,7 @@ impl<'t> Report<'t> {
             .text
             .get(start..before)
             .map_or(0, |text| text.chars().count());
-        (line, column + 1)
+        (line - lines_before, column + 1)
     }
 
     /// The findings of one severity as problems, in the order of the file.
@@ -206,12 +271,14 @@ impl<'t> Report<'t> {
             .as_ref()
             .map_or((0, 0), |span| self.position(span.start));
         let excerpt = match &finding.span {
-            Some(span) if finding.shown => self.excerpt(line, span),
+            Some(span) if finding.shown => self.excerpt(span),
             _ => None,
         };
+        let at = finding.span.as_ref().map_or(0, |span| span.start);
         Problem {
             severity: finding.severity,
-            file: self.file.clone(),
+            file: self.file(at).map_or("", |file| &file.name).into(),
+            at,
             line,
             column,
             path: finding.path.as_str().into(),
@@ -222,8 +289,11 @@ impl<'t> Report<'t> {
     }
 
     /// The source line with the span marked and every secret replaced by stars.
-    fn excerpt(&self, line: usize, span: &Span) -> Option<Excerpt> {
-        let line_start = *self.line_starts.get(line.checked_sub(1)?)?;
+    fn excerpt(&self, span: &Span) -> Option<Excerpt> {
+        let lines = self
+            .line_starts
+            .partition_point(|start| *start <= span.start);
+        let line_start = *self.line_starts.get(lines.checked_sub(1)?)?;
         let line_end = line_start + self.text.get(line_start..)?.lines().next()?.len();
         let from = floor(self.text, span.start.saturating_sub(REACH)).max(line_start);
         let to = floor(self.text, span.start.saturating_add(REACH)).min(line_end);

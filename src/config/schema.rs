@@ -295,6 +295,8 @@ impl Said {
                 let row = format!("| `{}` |", inline.trim_end_matches('`'));
                 PAGE.split("\n## ").find(|text| text.contains(&row))
             }
+            // Of the first level, this is the only key that is no table.
+            None if section == "the file" => chapter("include"),
             None => chapter(section),
         };
         let row = format!("| `{key}` |");

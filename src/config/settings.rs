@@ -28,7 +28,7 @@ use crate::config::web::Host;
 use crate::protocol::{Contract, HttpStatus, Steps};
 
 pub use caller::{Authenticate, Caller, CertificateName, KeySha256};
-pub use files::{NamedFile, PairFiles, Place};
+pub use files::{NamedFile, Origin, PairFiles, Place};
 pub use front::{ClientHeader, Front};
 pub use issuer::{Algorithm, Issuer, Jwks};
 pub use listener::{Clients, Listener, Tls};
@@ -43,8 +43,7 @@ pub use upstream::{Upstream, UpstreamTls};
 pub struct Settings {
     /// `[runtime]`. Needs a restart.
     pub runtime: Runtime,
-    /// `[listener.NAME]`, in the order of the file; at least one. What is in `tls` can change live,
-    /// the rest needs a restart.
+    /// `[listener.NAME]`, in the order of the file; at least one.
     pub listeners: Vec<Listener>,
     /// `[admin]`. Needs a restart.
     pub admin: Admin,
@@ -76,6 +75,8 @@ pub struct Settings {
     pub warnings: Problems,
     /// Where each key stands.
     pub lines: Arc<KeyLines>,
+    /// Where it was read.
+    pub origin: Origin,
 }
 
 impl Settings {
@@ -83,7 +84,7 @@ impl Settings {
     pub fn warn(&mut self, warnings: impl IntoIterator<Item = Problem>) {
         let own = std::mem::take(&mut self.warnings);
         let mut all: Vec<_> = own.into_iter().chain(warnings).collect();
-        all.sort_by_key(|it| (it.line, it.column));
+        all.sort_by_key(|it| it.at);
         self.warnings = all.into_iter().collect();
     }
 
@@ -116,6 +117,7 @@ impl Settings {
             endpoints,
             warnings: _,
             lines: _,
+            origin: _,
         } = self;
         *runtime == next.runtime
             && *listeners == next.listeners
@@ -135,18 +137,11 @@ impl Settings {
     }
 
     /// Where `next` differs from these settings in what cannot change while the gateway runs: some of
-    /// `runtime`, `listener`, `admin`, `log.format`, `limits.limiter_keys`. Empty: `next` can go live.
+    /// `runtime`, `admin`, `log.format`, `limits.limiter_keys`. Empty: `next` can go live.
     #[must_use]
     pub fn restart_needed(&self, next: &Self) -> Vec<&'static str> {
-        let are_bound_alike = self.listeners.len() == next.listeners.len()
-            && self
-                .listeners
-                .iter()
-                .zip(&next.listeners)
-                .all(|(one, other)| one.is_bound_like(other));
         [
             ("runtime", self.runtime != next.runtime),
-            ("listener", !are_bound_alike),
             ("admin", self.admin != next.admin),
             ("log.format", self.log.format != next.log.format),
             // The table of buckets is made once.

@@ -9,6 +9,7 @@ use super::*;
 mod documentation;
 mod effective;
 mod fixtures;
+mod including;
 mod property;
 mod rules;
 mod schema;

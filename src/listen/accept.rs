@@ -2,7 +2,9 @@
 //!
 //! Over the connection limit a client gets 503 and is closed. An accept error that concerns the
 //! process (no descriptors left) pauses accepting for a moment, so that it does not spin. What a
-//! listener holds when it closes has been answered by the system and is still served.
+//! listener holds when it closes has been answered by the system and is still served: one that closes
+//! alone first hears nobody new, for as long as a handshake takes, so that nothing comes between the
+//! last look into its queue and the end.
 
 use std::io;
 use std::net::SocketAddr;
@@ -10,17 +12,18 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 
+use socket2::SockRef;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::Instant;
 
-use super::bind::Bound;
+use super::bind::{Bound, deafen, listen_again};
 use super::drain::{Draining, Stage};
 use super::http1::GRACE;
 use super::proxy_protocol::{self, Flaw};
+use super::reins::{Held, Manner, Reins, reins};
 use super::serve::{Handler, Limits, either, one};
 use super::served::Served;
-use super::spread::{Arrival, Desk, Open, Place};
-use super::tls::Doorman;
+use super::spread::{Arrival, Desk, Place};
 use crate::observe::EndpointMeters;
 use crate::state::connection::Connection;
 use crate::state::{Listener, Networks};
@@ -28,21 +31,37 @@ use crate::state::{Listener, Networks};
 /// How long accepting pauses when the process is out of descriptors or memory.
 const BACKOFF: Duration = Duration::from_millis(100);
 
+/// How long a listener that closes alone still takes those whose handshake had begun.
+const LAST_CALL: Duration = Duration::from_millis(500);
+
 /// One worker's listening socket with its counters.
 #[derive(Debug)]
 pub struct Acceptor {
-    /// The bound socket.
-    pub bound: Bound,
-    /// What it is to its connections.
-    pub listener: Rc<Listener>,
-    /// Open connections.
-    pub open: Open,
-    /// The worker's place among the others.
-    pub desk: Desk,
-    /// Counters of requests that found no endpoint: what was not even HTTP is counted there.
-    pub unreadable: EndpointMeters,
-    /// Who makes TLS connections of them; `None`: clear text.
-    pub doorman: Option<Doorman>,
+    bound: Bound,
+    held: Held,
+    desk: Desk,
+    unreadable: EndpointMeters,
+}
+
+impl Acceptor {
+    /// A listening socket, the worker's place among the others at it, and where what was not even HTTP
+    /// is counted. With it come the reins by which it is changed and closed.
+    #[must_use]
+    pub fn new(
+        bound: Bound,
+        manner: Manner,
+        desk: Desk,
+        unreadable: EndpointMeters,
+    ) -> (Self, Reins) {
+        let (reins, held) = reins(manner);
+        let acceptor = Self {
+            bound,
+            held,
+            desk,
+            unreadable,
+        };
+        (acceptor, reins)
+    }
 }
 
 /// Accepts and serves until drained; returns when the last connection has ended.
@@ -53,7 +72,7 @@ pub async fn serve<M, H>(
     acceptor: Acceptor,
     limits: impl Fn() -> Limits,
     make: M,
-    mut draining: Draining,
+    gateway: Draining,
 ) -> io::Result<()>
 where
     M: Fn(Rc<Connection>) -> H + 'static,
@@ -61,22 +80,174 @@ where
 {
     let Acceptor {
         bound,
-        listener,
-        open,
+        mut held,
         mut desk,
         unreadable,
-        doorman,
     } = acceptor;
     let is_inherited = bound.is_inherited;
     let socket = TcpListener::from_std(bound.socket)?;
-    let served = Rc::new(Served::default());
-    let make = Rc::new(make);
-    let drain = draining.clone();
-    let admit = |mut socket: TcpStream, peer: SocketAddr, place: Place, limits: Limits| {
-        let (listener, make) = (Rc::clone(&listener), Rc::clone(&make));
-        let (drain, unreadable) = (drain.clone(), unreadable.clone());
-        let doorman = doorman.clone();
-        let ticket = served.enter();
+    let mut draining = held.along(&gateway);
+    let mut floor = Floor {
+        manner: held.now(),
+        limits,
+        make: Rc::new(make),
+        served: Rc::new(Served::default()),
+        drain: draining.clone(),
+        unreadable,
+    };
+    let served = Rc::clone(&floor.served);
+    let mut following = pin!(served.follow(draining.clone()));
+    let mut stop = draining.clone();
+    let mut stopping = pin!(stop.reached(Stage::Draining));
+    let mut paused_until = None;
+    let mut closes_at: Option<Instant> = None;
+    loop {
+        let accepting = async {
+            if let Some(until) = paused_until {
+                tokio::time::sleep_until(until).await;
+            }
+            socket.accept().await
+        };
+        let closing = async {
+            match closes_at {
+                Some(at) => tokio::time::sleep_until(at).await,
+                None => std::future::pending().await,
+            }
+        };
+        let accepted = tokio::select! {
+            biased;
+            () = &mut stopping, if closes_at.is_none() => {
+                if draining.gateway() >= Stage::Draining {
+                    break;
+                }
+                // A socket that others hold as well must hear on.
+                if !is_inherited && let Err(error) = deafen(SockRef::from(&socket)) {
+                    tracing::debug!(%error, "a listener that closes hears on");
+                }
+                closes_at = Some(Instant::now() + LAST_CALL);
+                continue;
+            }
+            never = &mut following => match never {},
+            () = held.changed() => {
+                floor.manner = held.now();
+                if let Err(error) = listen_again(SockRef::from(&socket), floor.manner.backlog) {
+                    tracing::warn!(%error, "the queue of a listener stays as long as it was");
+                }
+                continue;
+            }
+            Some(arrival) = desk.next() => {
+                floor.welcome(arrival);
+                continue;
+            }
+            () = closing => break,
+            accepted = accepting => accepted,
+        };
+        paused_until = None;
+        match accepted {
+            Ok((socket, peer)) => floor.receive(&desk, socket, peer),
+            Err(error) if concerns_one_connection(&error) => {}
+            Err(error) => {
+                let listener = &*floor.manner.listener.name;
+                tracing::warn!(%error, listener, "cannot accept connections");
+                paused_until = Some(Instant::now() + BACKOFF);
+            }
+        }
+    }
+    desk.close_doors();
+    // Whoever is in the queue has been answered by the system already. The queue of an inherited
+    // socket outlives this process and is for the next, unless only this listener closes.
+    if !is_inherited || closes_at.is_some() {
+        // No more than the queue can have held: into a socket that hears on, more may come for ever.
+        let most = usize::from(floor.manner.backlog) + 1;
+        for (socket, peer) in queued(socket).take(most) {
+            floor.receive(&desk, socket, peer);
+        }
+    }
+    let finished = async {
+        // Another worker may still hand over what it accepted before it stopped.
+        while let Some(arrival) = desk.next().await {
+            floor.welcome(arrival);
+        }
+        served.all_done().await;
+    };
+    tokio::select! {
+        () = finished => {}
+        never = &mut following => match never {},
+        () = draining.reached(Stage::Stopped) => {}
+    }
+    Ok(())
+}
+
+/// What connections are taken with.
+struct Floor<L, M> {
+    manner: Manner,
+    limits: L,
+    make: Rc<M>,
+    served: Rc<Served>,
+    drain: Draining,
+    unreadable: EndpointMeters,
+}
+
+impl<L, M, H> Floor<L, M>
+where
+    L: Fn() -> Limits,
+    M: Fn(Rc<Connection>) -> H + 'static,
+    H: Handler + 'static,
+{
+    /// Takes what was accepted: here, or at the worker that is to have it.
+    fn receive(&self, desk: &Desk, socket: TcpStream, peer: SocketAddr) {
+        let Manner {
+            listener,
+            open,
+            doorman,
+            ..
+        } = &self.manner;
+        let may_connect = |peers: &Networks| peers.contain(peer.ip());
+        if !listener.proxy_protocol.as_ref().is_none_or(may_connect) {
+            listener.meters.untrusted.inc();
+            return;
+        }
+        let limits = (self.limits)();
+        let Some((place, door)) = desk.seat(open, limits.connections) else {
+            listener.meters.refused.inc();
+            if doorman.is_none() {
+                turn_away(&socket);
+            }
+            return;
+        };
+        let Some(door) = door else {
+            return self.admit(socket, peer, place, limits);
+        };
+        match socket.into_std() {
+            Ok(socket) => {
+                let arrival = Arrival {
+                    socket,
+                    peer,
+                    place,
+                };
+                if let Err(mut arrival) = door.hand(arrival) {
+                    desk.keep(&mut arrival.place);
+                    self.welcome(arrival);
+                }
+            }
+            Err(error) => tracing::warn!(%error, "a connection cannot be handed over"),
+        }
+    }
+
+    /// Takes what another worker accepted.
+    fn welcome(&self, arrival: Arrival) {
+        match TcpStream::from_std(arrival.socket) {
+            Ok(socket) => self.admit(socket, arrival.peer, arrival.place, (self.limits)()),
+            Err(error) => tracing::warn!(%error, "a connection that was handed over is unusable"),
+        }
+    }
+
+    /// Serves a connection in a task of its own.
+    fn admit(&self, mut socket: TcpStream, peer: SocketAddr, place: Place, limits: Limits) {
+        let listener = Rc::clone(&self.manner.listener);
+        let doorman = self.manner.doorman.clone();
+        let (make, drain) = (Rc::clone(&self.make), self.drain.clone());
+        let (unreadable, ticket) = (self.unreadable.clone(), self.served.enter());
         tokio::task::spawn_local(async move {
             let client = match &listener.proxy_protocol {
                 None => peer,
@@ -113,95 +284,7 @@ where
             }
             drop((place, ticket));
         });
-    };
-    let welcome = |arrival: Arrival| match TcpStream::from_std(arrival.socket) {
-        Ok(socket) => admit(socket, arrival.peer, arrival.place, limits()),
-        Err(error) => tracing::warn!(%error, "a connection that was handed over is unusable"),
-    };
-    let receive = |desk: &Desk, socket: TcpStream, peer: SocketAddr| {
-        let may_connect = |peers: &Networks| peers.contain(peer.ip());
-        if !listener.proxy_protocol.as_ref().is_none_or(may_connect) {
-            listener.meters.untrusted.inc();
-            return;
-        }
-        let limits = limits();
-        let Some((place, door)) = desk.seat(&open, limits.connections) else {
-            listener.meters.refused.inc();
-            if doorman.is_none() {
-                turn_away(&socket);
-            }
-            return;
-        };
-        let Some(door) = door else {
-            return admit(socket, peer, place, limits);
-        };
-        match socket.into_std() {
-            Ok(socket) => {
-                let arrival = Arrival {
-                    socket,
-                    peer,
-                    place,
-                };
-                if let Err(mut arrival) = door.hand(arrival) {
-                    desk.keep(&mut arrival.place);
-                    welcome(arrival);
-                }
-            }
-            Err(error) => tracing::warn!(%error, "a connection cannot be handed over"),
-        }
-    };
-    let mut following = pin!(served.follow(draining.clone()));
-    let mut stop = draining.clone();
-    let mut stopping = pin!(stop.reached(Stage::Draining));
-    let mut paused_until = None;
-    loop {
-        let accepting = async {
-            if let Some(until) = paused_until {
-                tokio::time::sleep_until(until).await;
-            }
-            socket.accept().await
-        };
-        let accepted = tokio::select! {
-            biased;
-            () = &mut stopping => break,
-            never = &mut following => match never {},
-            Some(arrival) = desk.next() => {
-                welcome(arrival);
-                continue;
-            }
-            accepted = accepting => accepted,
-        };
-        paused_until = None;
-        match accepted {
-            Ok((socket, peer)) => receive(&desk, socket, peer),
-            Err(error) if concerns_one_connection(&error) => {}
-            Err(error) => {
-                tracing::warn!(%error, listener = &*listener.name, "cannot accept connections");
-                paused_until = Some(Instant::now() + BACKOFF);
-            }
-        }
     }
-    desk.close_doors();
-    // Whoever is in the queue has been answered by the system already. The queue of an inherited
-    // socket outlives this process and is for the next.
-    if !is_inherited {
-        for (socket, peer) in queued(socket) {
-            receive(&desk, socket, peer);
-        }
-    }
-    let finished = async {
-        // Another worker may still hand over what it accepted before it stopped.
-        while let Some(arrival) = desk.next().await {
-            welcome(arrival);
-        }
-        served.all_done().await;
-    };
-    tokio::select! {
-        () = finished => {}
-        never = &mut following => match never {},
-        () = draining.reached(Stage::Stopped) => {}
-    }
-    Ok(())
 }
 
 /// Reads the PROXY protocol header of a new connection. `None`: it is not to be served.
@@ -280,7 +363,7 @@ mod tests {
     use tokio::task::{JoinHandle, LocalSet};
 
     use crate::http1::{Answer, Lines, RequestHead};
-    use crate::listen::{Drain, bind, desks};
+    use crate::listen::{Drain, Open, bind, desks};
     use crate::observe::Metrics;
 
     /// Answers anything with this.
@@ -302,6 +385,7 @@ mod tests {
     struct Running {
         address: SocketAddr,
         drain: Drain,
+        reins: Reins,
         task: JoinHandle<io::Result<()>>,
     }
 
@@ -309,14 +393,13 @@ mod tests {
         let mut sockets = bind(([127, 0, 0, 1], 0).into(), 1, 16, None).unwrap();
         let bound = sockets.pop().unwrap();
         let address = bound.socket.local_addr().unwrap();
-        let acceptor = Acceptor {
-            bound,
+        let manner = Manner {
             listener: Rc::new(Listener::bare("public", metrics.listener("public"))),
             open: open.clone(),
-            desk,
-            unreadable: metrics.endpoint(""),
             doorman: None,
+            backlog: 16,
         };
+        let (acceptor, reins) = Acceptor::new(bound, manner, desk, metrics.endpoint(""));
         let limits = || Limits {
             connections: 100,
             header_bytes: 8192,
@@ -332,6 +415,7 @@ mod tests {
         Running {
             address,
             drain,
+            reins,
             task,
         }
     }
@@ -395,6 +479,73 @@ mod tests {
             }
             first.drain.advance(Stage::Draining);
             first.task.await.unwrap().unwrap();
+        };
+        LocalSet::new().run_until(serving).await;
+    }
+
+    /// Connected, with nobody having accepted it yet.
+    fn queued_client(address: SocketAddr) -> TcpStream {
+        let client = std::net::TcpStream::connect(address).unwrap();
+        client.set_nonblocking(true).unwrap();
+        TcpStream::from_std(client).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_listener_that_closes_alone_serves_its_queue_and_nobody_else() {
+        let serving = async {
+            let metrics = Metrics::new("0");
+            let open = Open {
+                all: Arc::default(),
+                here: metrics.listener("public").connections,
+            };
+            let loads = [metrics.worker(0)];
+            let desk = || desks(&loads).pop().unwrap();
+            let closing = start(&metrics, 0, desk(), &open);
+            let other = start(&metrics, 1, desk(), &open);
+            let mut clients: Vec<_> = (0..5).map(|_| queued_client(closing.address)).collect();
+            closing.reins.close(Stage::Draining);
+            for client in &mut clients {
+                assert_eq!(ask(client).await, b'0');
+            }
+            closing.task.await.unwrap().unwrap();
+            assert!(TcpStream::connect(closing.address).await.is_err());
+            let mut client = TcpStream::connect(other.address).await.unwrap();
+            assert_eq!(ask(&mut client).await, b'1');
+            other.drain.advance(Stage::Draining);
+            other.task.await.unwrap().unwrap();
+            closing.reins.slack().await;
+        };
+        LocalSet::new().run_until(serving).await;
+    }
+
+    #[tokio::test]
+    async fn a_change_is_for_connections_that_come_after_it() {
+        let serving = async {
+            let metrics = Metrics::new("0");
+            let open = |name| Open {
+                all: Arc::default(),
+                here: metrics.listener(name).connections,
+            };
+            let desk = desks(&[metrics.worker(0)]).pop().unwrap();
+            let running = start(&metrics, 0, desk, &open("public"));
+            let mut old = TcpStream::connect(running.address).await.unwrap();
+            while open("public").here.get() == 0 {
+                tokio::task::yield_now().await;
+            }
+            running.reins.change(Manner {
+                listener: Rc::new(Listener::bare("renamed", metrics.listener("renamed"))),
+                open: open("renamed"),
+                doorman: None,
+                backlog: 1,
+            });
+            let mut new = TcpStream::connect(running.address).await.unwrap();
+            while open("renamed").here.get() == 0 {
+                tokio::task::yield_now().await;
+            }
+            assert_eq!(open("public").here.get(), 1);
+            assert_eq!((ask(&mut old).await, ask(&mut new).await), (b'0', b'0'));
+            running.drain.advance(Stage::Draining);
+            running.task.await.unwrap().unwrap();
         };
         LocalSet::new().run_until(serving).await;
     }

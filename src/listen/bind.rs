@@ -60,6 +60,47 @@ pub fn bind(
     Ok(sockets.into_iter().map(bound).collect())
 }
 
+/// Lets so many connections wait for being accepted at a socket that listens already.
+///
+/// # Errors
+/// The system's.
+pub(super) fn listen_again(socket: SockRef<'_>, backlog: u16) -> io::Result<()> {
+    socket.listen(i32::from(backlog))
+}
+
+/// Makes a listening socket deaf to those who want to connect, and to nobody else: a handshake that has
+/// begun is finished, and comes into the queue. So after the time of a handshake the queue can be
+/// emptied and the socket be closed, which resets whatever is in it or on the way to it. Who was not
+/// heard asks again a second later, and is told then how things are.
+///
+/// # Errors
+/// The system's, where it has no filters.
+#[cfg(target_os = "linux")]
+pub(super) fn deafen(socket: SockRef<'_>) -> io::Result<()> {
+    use socket2::SockFilter;
+    // The flags of the TCP header, SYN and ACK of them: is it SYN alone? Then nothing of the packet is
+    // kept, else all of it.
+    const FLAGS: u32 = 13;
+    const SYN: u32 = 0x02;
+    const ACK: u32 = 0x10;
+    socket.attach_filter(&[
+        SockFilter::new(0x30, 0, 0, FLAGS),
+        SockFilter::new(0x54, 0, 0, SYN | ACK),
+        SockFilter::new(0x15, 0, 1, SYN),
+        SockFilter::new(0x06, 0, 0, 0),
+        SockFilter::new(0x06, 0, 0, u32::MAX),
+    ])
+}
+
+/// Nothing like it is known here.
+///
+/// # Errors
+/// Always.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn deafen(_: SockRef<'_>) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
 /// The most connections that the system lets wait for being accepted, where it says so.
 #[must_use]
 pub fn somaxconn() -> Option<u32> {
@@ -156,6 +197,28 @@ mod tests {
             let (_client, server) = accepted(one);
             is_prepared(&server);
         }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_deaf_socket_hears_nobody_and_finishes_what_it_began() {
+        let bound = bind(local(), 1, 16, None).unwrap().pop().unwrap();
+        let address = bound.socket.local_addr().unwrap();
+        let mut queued = TcpStream::connect(address).unwrap();
+        deafen(SockRef::from(&bound.socket)).unwrap();
+        let patience = Duration::from_millis(50);
+        let unheard = TcpStream::connect_timeout(&address, patience).unwrap_err();
+        assert_eq!(unheard.kind(), io::ErrorKind::TimedOut);
+        bound.socket.set_nonblocking(false).unwrap();
+        let (mut server, _) = bound.socket.accept().unwrap();
+        std::io::Write::write_all(&mut server, b"x").unwrap();
+        drop(bound);
+        let mut byte = [0];
+        std::io::Read::read_exact(&mut queued, &mut byte).unwrap();
+        std::io::Write::write_all(&mut queued, b"x").unwrap();
+        std::io::Read::read_exact(&mut server, &mut byte).unwrap();
+        let refused = TcpStream::connect(address).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
     }
 
     #[test]

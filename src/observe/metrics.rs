@@ -307,8 +307,14 @@ impl Metrics {
         for reason in ["untrusted", "malformed", "late"] {
             self.proxy_refused.remove(&unproxied(name, reason));
         }
+        self.forget_handshakes(name);
+    }
+
+    /// Drops the series of handshakes at a listener that is in clear.
+    pub fn forget_handshakes(&self, listener: &str) {
         for why in HandshakeFailure::ALL {
-            self.handshake_failures.remove(&shaken(name, why.label()));
+            self.handshake_failures
+                .remove(&shaken(listener, why.label()));
         }
     }
 

@@ -17,6 +17,7 @@ pub mod reload;
 pub mod routes;
 mod rule;
 pub mod snapshot;
+pub mod sockets;
 mod stores;
 pub mod tls;
 pub mod twin;

@@ -10,6 +10,7 @@ mod preview;
 mod rollback;
 mod series;
 mod told;
+mod uptake;
 mod veil;
 
 use std::collections::{HashSet, VecDeque};
@@ -22,9 +23,10 @@ use tokio::sync::Notify;
 
 use super::live::Live;
 use super::snapshot::{Shared, Snapshot, compile};
+use super::sockets::{Opened, Sockets, Uptake};
 use super::stores;
 use super::tls::{self, Change, Files, Keyring};
-use crate::config::{self, Format, Problems, Settings};
+use crate::config::{Problems, Settings, Sources};
 use crate::observe::{Timestamp, WallClock};
 
 pub use history::{Generation, How};
@@ -44,6 +46,7 @@ pub struct Reloader {
     shared: Arc<Shared>,
     wall: Arc<dyn WallClock>,
     keyring: Keyring,
+    sockets: Arc<dyn Sockets>,
     live: Live,
     /// What was last acted on. One reload at a time holds it.
     acted_on: Mutex<ActedOn>,
@@ -51,12 +54,14 @@ pub struct Reloader {
     told: Mutex<Told>,
     /// Another configuration serves since somebody waited for it.
     replaced: Notify,
+    /// The last change of listeners, and the generation that brought it.
+    uptake: Mutex<Option<(u64, Uptake)>>,
 }
 
 /// What one look at the configuration file, and at the files it names, saw.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Look {
-    text: Result<String, Problems>,
+    sources: Result<Sources, Problems>,
     files: Files,
 }
 
@@ -74,9 +79,9 @@ impl Reloader {
     pub fn start(
         path: PathBuf,
         env: Environment,
-        (text, files): (String, Files),
+        (sources, files): (Sources, Files),
         settings: Settings,
-        keyring: Keyring,
+        (keyring, sockets): (Keyring, Arc<dyn Sockets>),
         shared: Arc<Shared>,
         wall: Arc<dyn WallClock>,
     ) -> Self {
@@ -101,10 +106,11 @@ impl Reloader {
             shared,
             wall,
             keyring,
+            sockets,
             live: Live::new(snapshot),
             acted_on: Mutex::new(ActedOn {
                 look: Look {
-                    text: Ok(text),
+                    sources: Ok(sources),
                     files: files.forgotten(),
                 },
                 file: Standing::Served,
@@ -117,6 +123,7 @@ impl Reloader {
                 file: Standing::Served,
             }),
             replaced: Notify::new(),
+            uptake: Mutex::default(),
         }
     }
 
@@ -190,7 +197,12 @@ impl Reloader {
     pub fn followed(&self) -> Vec<PathBuf> {
         let acted_on = self.acted_on.lock();
         let files = acted_on.look.files.paths().map(Path::to_owned);
-        std::iter::once(self.path.clone()).chain(files).collect()
+        let sources = acted_on.look.sources.iter();
+        let sources = sources.flat_map(|it| it.followed().iter().cloned());
+        std::iter::once(self.path.clone())
+            .chain(sources)
+            .chain(files)
+            .collect()
     }
 
     /// Looks at those files.
@@ -202,7 +214,7 @@ impl Reloader {
 
     fn look_at(&self, files: &Files) -> Look {
         Look {
-            text: config::read(&self.path),
+            sources: Sources::read(&self.path, &*self.env),
             files: Files::look(files.paths()),
         }
     }
@@ -224,7 +236,7 @@ impl Reloader {
         if !is_current {
             return None;
         }
-        if acted_on.file != Standing::Rejected && acted_on.look.text == look.text {
+        if acted_on.file != Standing::Rejected && acted_on.look.sources == look.sources {
             // Only certificates: the configuration is what it was.
             let previous = self.live.load();
             let mut files = look.files;
@@ -240,11 +252,11 @@ impl Reloader {
         let mut files = look.files;
         let mut wanted = HashSet::new();
         let result = look
-            .text
+            .sources
             .clone()
             .map_err(Rejected::Problems)
-            .and_then(|text| self.valid(&text, &previous, &mut files, &mut wanted))
-            .map(|settings| self.serve(Arc::new(settings), &previous, How::File));
+            .and_then(|sources| self.valid(&sources, &previous, &mut files, &mut wanted))
+            .map(|(settings, opened)| self.serve(Arc::new(settings), opened, &previous, How::File));
         if result.is_err() {
             // What serves on still follows its certificates.
             self.refresh(&previous.settings, &mut files);
@@ -254,7 +266,7 @@ impl Reloader {
         wanted.extend(tls::paths(&serving.settings).map(Path::to_owned));
         files.keep(|path| wanted.contains(path));
         acted_on.look = Look {
-            text: look.text,
+            sources: look.sources,
             files: files.forgotten(),
         };
         let file = match result {
@@ -303,17 +315,16 @@ impl Reloader {
         self.keyring.publish(&self.shared.metrics);
     }
 
-    /// Settings that can be served, their certificates put in force. `wanted` are the files that
-    /// they name, whatever becomes of them.
+    /// Settings that can be served, their sockets open and their certificates put in force. `wanted` are
+    /// the files that they name, whatever becomes of them.
     fn valid(
         &self,
-        text: &str,
+        sources: &Sources,
         previous: &Snapshot,
         files: &mut Files,
         wanted: &mut HashSet<PathBuf>,
-    ) -> Result<Settings, Rejected> {
-        let mut settings = config::parse(text, Format::of(&self.path), &self.path, &*self.env)
-            .map_err(Rejected::Problems)?;
+    ) -> Result<(Settings, Box<dyn Opened + '_>), Rejected> {
+        let mut settings = sources.parse(&*self.env).map_err(Rejected::Problems)?;
         wanted.extend(tls::paths(&settings).map(Path::to_owned));
         let fixed = previous.settings.restart_needed(&settings);
         if !fixed.is_empty() {
@@ -321,17 +332,26 @@ impl Reloader {
         }
         let logs = &self.shared.logs;
         logs.prepare(&settings.log).map_err(Rejected::Problems)?;
+        // Before the certificates: what cannot be opened must change nothing.
+        let opened = self.sockets.open(&settings).map_err(Rejected::Problems)?;
         let loaded = self
             .keyring
             .load(&settings, files, self.wall.now())
             .map_err(Rejected::Problems)?;
         loaded.changes.iter().for_each(Change::log);
         settings.warn(loaded.warnings);
-        Ok(settings)
+        Ok((settings, opened))
     }
 
-    /// Serves settings whose certificates are in force, where that would be any different.
-    fn serve(&self, settings: Arc<Settings>, previous: &Snapshot, how: How) -> Reloaded {
+    /// Serves settings whose sockets are open and whose certificates are in force, where that would be
+    /// any different.
+    fn serve(
+        &self,
+        settings: Arc<Settings>,
+        opened: Box<dyn Opened + '_>,
+        previous: &Snapshot,
+        how: How,
+    ) -> Reloaded {
         if previous.settings.serves_like(&settings) {
             // A comment moves lines.
             previous.lines.store(Arc::clone(&settings.lines));
@@ -348,11 +368,14 @@ impl Reloader {
             &self.keyring,
             Some(previous),
         );
-        series::forget(&previous.settings, &settings, &self.shared);
         self.shared.logs.apply(&settings.log);
         self.shared.findings.keep(&next.endpoints);
         let (kept, hash) = (next.stores.clone(), next.effective.hash.clone());
         self.live.replace(next);
+        if let Some(uptake) = opened.put_in_force(&self.keyring) {
+            *self.uptake.lock() = Some((generation, uptake));
+        }
+        series::forget(&previous.settings, &settings, &self.shared);
         // Idle workers still look at the old snapshot, perhaps for long.
         stores::close_others(&previous.stores, &kept);
         let now = self.wall.now();

@@ -61,7 +61,7 @@ pub(crate) fn check(
 /// Credentials, none of which another caller has; `None` where something was reported.
 fn own<T: Clone + Eq + Hash>(
     field: &Field<List<T>>,
-    taken: &mut HashMap<T, (String, usize)>,
+    taken: &mut HashMap<T, (String, Span)>,
     caller: &str,
     report: &Report<'_>,
 ) -> Option<Vec<T>> {
@@ -78,17 +78,18 @@ fn own<T: Clone + Eq + Hash>(
     for at in list.value.iter().filter_map(Field::given) {
         match taken.entry(at.value.clone()) {
             Entry::Vacant(entry) => {
-                entry.insert((caller.to_owned(), report.position(at.span.start).0));
+                entry.insert((caller.to_owned(), at.span.clone()));
                 found.push(at.value.clone());
             }
             Entry::Occupied(entry) => {
-                let (other, line) = entry.get();
+                let (other, span) = entry.get();
                 let (what, hint) = if other == caller {
                     ("is listed twice".to_owned(), None)
                 } else {
                     let hint = "give each caller a credential of its own";
+                    let line = report.line(span, &at.span);
                     (
-                        format!("is also {other}'s, line {line}: whom it proves is not certain"),
+                        format!("is also {other}'s, {line}: whom it proves is not certain"),
                         Some(hint.to_owned()),
                     )
                 };

@@ -96,8 +96,8 @@ fn same_issuer(tables: &Tables<file::Issuer>, report: &Report<'_>) {
         match seen.iter().find(|(other, _)| other.value == at.value) {
             None => seen.push((at, &named.path)),
             Some((other, path)) => {
-                let line = report.position(other.span.start).0;
-                let what = format!("is the `iss` of {path} on line {line} as well");
+                let line = report.line(&other.span, &at.span);
+                let what = format!("is the `iss` of {path} on {line} as well");
                 let hint = "a token says by `iss` whose keys verify it: one table for each";
                 let finding = Finding::error(at.span.clone(), at.path.clone(), what);
                 report.add(finding.hint(hint.to_owned()));

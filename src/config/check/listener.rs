@@ -44,13 +44,13 @@ pub(crate) fn check(
                 .iter()
                 .find(|(first, _)| overlap(first.value, at.value))
             {
-                let line = report.position(first.span.start).0;
-                clash(at, &format!("{other} on line {line}"), first.value, report);
+                let line = report.line(&first.span, &at.span);
+                clash(at, &format!("{other} on {line}"), first.value, report);
             } else if overlap(admin, at.value) {
                 let holder = match file.admin.given() {
-                    Some(at) => {
-                        let line = report.position(at.span.start).0;
-                        format!("the admin socket, line {line}")
+                    Some(admin) => {
+                        let line = report.line(&admin.span, &at.span);
+                        format!("the admin socket, {line}")
                     }
                     None => "the admin socket (default 127.0.0.1:9901)".to_owned(),
                 };
@@ -63,6 +63,7 @@ pub(crate) fn check(
         let listener = |address: &At<SocketAddr>, tls, front| Listener {
             name: named.name.clone(),
             address: address.value,
+            place: files.place(&address.span, &address.path),
             tls,
             backlog: u16::try_from(backlog.0).unwrap_or(u16::MAX),
             front,

@@ -33,7 +33,7 @@ use crate::config::problem::Problems;
 use crate::config::read::{At, Field};
 use crate::config::report::{Finding, Report};
 use crate::config::settings::{
-    Authenticate, Callers, Identify, Limits, Runtime, Settings, Shutdown,
+    Authenticate, Callers, Identify, Limits, Origin, Runtime, Settings, Shutdown,
 };
 use crate::config::web::Host;
 use crate::config::word::Integer;
@@ -118,6 +118,7 @@ pub(crate) fn check(file: File, directory: &Path, report: &Report<'_>) -> Option
         endpoints: endpoints.into_iter().collect::<Option<_>>()?,
         warnings: Problems::default(),
         lines: Arc::default(),
+        origin: Origin::default(),
     };
     warn_unverified(&settings, &file.endpoints, report);
     caller::warn(&settings, &file, report);
@@ -239,12 +240,12 @@ fn same_place(file: &File, report: &Report<'_>) {
         let place = (host, path.value.0.clone());
         match taken.entry(place) {
             Entry::Vacant(entry) => {
-                let line = report.position(path.span.start).0;
-                entry.insert((named.path.as_str(), line));
+                entry.insert((named.path.as_str(), &path.span));
             }
             Entry::Occupied(entry) => {
-                let (other, line) = entry.get();
-                let what = format!("has the same host and path as {other} on line {line}");
+                let (other, span) = entry.get();
+                let line = report.line(span, &path.span);
+                let what = format!("has the same host and path as {other} on {line}");
                 let hint = "give one of them another host or path".to_owned();
                 report.add(Finding::error(path.span.clone(), path.path.clone(), what).hint(hint));
             }

@@ -1,7 +1,7 @@
 //! Decides how a file that the configuration names is remembered: its path, and where it is named.
 //! Must never open one.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::config::problem::{Problem, Severity};
 
@@ -26,6 +26,30 @@ pub struct PairFiles {
     /// PEM file with the private key.
     pub key: NamedFile,
 }
+
+/// The files that a configuration was read from: first the one that includes the others.
+#[derive(Clone, Debug, Default)]
+pub struct Origin(Vec<PathBuf>);
+
+impl Origin {
+    pub(in crate::config) fn of<'p>(files: impl Iterator<Item = &'p Path>) -> Self {
+        Self(files.map(Path::to_owned).collect())
+    }
+
+    /// All but the first.
+    pub fn included(&self) -> impl Iterator<Item = &Path> {
+        self.0.iter().skip(1).map(PathBuf::as_path)
+    }
+}
+
+/// The same configuration from other files is the same configuration.
+impl PartialEq for Origin {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Origin {}
 
 impl Place {
     /// The place of a problem in want of words.

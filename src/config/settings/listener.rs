@@ -2,16 +2,18 @@
 
 use std::net::SocketAddr;
 
-use super::{Front, NamedFile, PairFiles};
+use super::{Front, NamedFile, PairFiles, Place};
 
 /// `[listener.NAME]`: a socket we accept on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listener {
-    /// Its name. Needs a restart.
+    /// Its name.
     pub name: Box<str>,
-    /// Where it is bound. Port 0: any free port. Needs a restart.
+    /// Where it is bound. Port 0: any free port.
     pub address: SocketAddr,
-    /// Its certificates. `None`: clear text. Whether there is any needs a restart; which does not.
+    /// Where its address stands.
+    pub place: Place,
+    /// Its certificates. `None`: clear text.
     pub tls: Option<Tls>,
     /// Most connections that wait for being accepted. Default 4096.
     pub backlog: u16,
@@ -47,19 +49,9 @@ impl Tls {
 }
 
 impl Listener {
-    /// Whether `next` could take its place without a new socket.
-    pub(super) fn is_bound_like(&self, next: &Self) -> bool {
-        let Self {
-            name,
-            address,
-            tls,
-            backlog,
-            front,
-        } = self;
-        *name == next.name
-            && *address == next.address
-            && tls.is_some() == next.tls.is_some()
-            && *backlog == next.backlog
-            && *front == next.front
+    /// Whether the socket of this one serves another: the address decides, and at any port the name.
+    #[must_use]
+    pub fn is_open_for(&self, other: &Self) -> bool {
+        self.address == other.address && (self.address.port() != 0 || self.name == other.name)
     }
 }

@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::veil::Veil;
 use super::{Rejected, Reloader};
 use crate::config::diff::{Difference, Key, Shown, differences};
-use crate::config::{self, Format, Problem, Problems, Settings};
+use crate::config::{Format, Problem, Problems, Settings, Sources};
 use crate::state::effective::Effective;
 use crate::state::snapshot::Snapshot;
 use crate::state::tls::{FileDifference, Files};
@@ -47,7 +47,9 @@ pub struct Preview {
 impl Reloader {
     /// What a candidate's text would change, as if it stood in the place of the configuration file:
     /// relative paths in it are resolved against the directory of that file, or against another one.
-    /// Variables are those of this process. Problems call the text by `name`.
+    /// Variables are those of this process. Problems call the text by `name`. Of files that it
+    /// includes, those below the directory of that file are read, and no others: whoever asks need not
+    /// be allowed to.
     ///
     /// # Errors
     /// Every problem.
@@ -63,7 +65,12 @@ impl Reloader {
         let veil = Veil::default();
         let env = |name: &str| veil.ask(&*self.env, name);
         let named = |problems| named(veil.problems(problems), &origin, name);
-        let preview = config::parse(text, format, &origin, &env)
+        let sources = match directory.is_none_or(|it| it == own) {
+            true => Sources::candidate(text, format, &origin, &self.path, &env),
+            false => Sources::alone(text, format, &origin, &env),
+        };
+        let preview = sources
+            .parse(&env)
             .and_then(|settings| self.previewed(settings, &veil))
             .map_err(named)?;
         Ok(Preview {
@@ -77,8 +84,8 @@ impl Reloader {
     /// # Errors
     /// Why a reload would be rejected, but for what needs a restart: that is told.
     pub fn preview(&self) -> Result<Preview, Rejected> {
-        let settings = config::read(&self.path)
-            .and_then(|text| config::parse(&text, Format::of(&self.path), &self.path, &*self.env));
+        let settings =
+            Sources::read(&self.path, &*self.env).and_then(|sources| sources.parse(&*self.env));
         settings
             .and_then(|settings| self.previewed(settings, &Veil::default()))
             .map_err(Rejected::Problems)

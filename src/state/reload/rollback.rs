@@ -86,6 +86,8 @@ impl Reloader {
             .logs
             .prepare(&target.settings.log)
             .map_err(Rejected::Problems)?;
+        let opened = self.sockets.open(&target.settings);
+        let opened = opened.map_err(Rejected::Problems)?;
         *files = Files::look(tls::paths(&target.settings));
         let loaded = self
             .keyring
@@ -97,7 +99,7 @@ impl Reloader {
             Order::Guard(figures) => How::Guard { of, figures },
             Order::Reload | Order::Rollback => How::Rollback { of },
         };
-        Ok(self.serve(Arc::clone(&target.settings), previous, how))
+        Ok(self.serve(Arc::clone(&target.settings), opened, previous, how))
     }
 
     fn announce(&self, generation: u64, of: u64, order: Order) {

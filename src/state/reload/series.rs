@@ -10,6 +10,12 @@ use crate::state::stores;
 /// Drops the series of what is no longer configured.
 pub(super) fn forget(before: &Settings, after: &Settings, shared: &Shared) {
     let metrics = &shared.metrics;
+    for gone in missing(&before.listeners, &after.listeners, |it| &it.name) {
+        metrics.forget_listener(gone);
+    }
+    for listener in after.listeners.iter().filter(|it| it.tls.is_none()) {
+        metrics.forget_handshakes(&listener.name);
+    }
     for gone in missing(&before.endpoints, &after.endpoints, |it| &it.name) {
         metrics.forget_endpoint(gone);
     }

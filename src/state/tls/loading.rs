@@ -382,7 +382,7 @@ pub(super) fn keep<T>(
 }
 
 fn in_order(mut problems: Vec<Problem>) -> impl Iterator<Item = Problem> {
-    problems.sort_by_key(|problem| (problem.line, problem.column));
+    problems.sort_by_key(Problem::offset);
     problems.into_iter()
 }
 

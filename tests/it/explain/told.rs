@@ -279,6 +279,38 @@ fn lines_follow_a_comment_and_a_reload() {
     assert_eq!(line(), (json!(2), before + 2));
 }
 
+#[test]
+fn a_rule_in_an_included_file_is_told_by_that_file() {
+    let upstream = Upstream::recording();
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("forecourt.toml");
+    std::fs::create_dir(directory.path().join("conf.d")).unwrap();
+    let own = "# A dealer of its own.\n[endpoint.own]\npath = \"/own\"\nupstream = \"lakeside\"\n";
+    std::fs::write(directory.path().join("conf.d/own.toml"), own).unwrap();
+    let dealer = dealer_with(&upstream, "", "");
+    let main = format!("include = [\"conf.d/*.toml\"]\n{PRELUDE}{dealer}");
+    std::fs::write(&path, &main).unwrap();
+    let gateway = Gateway::start_at(path.clone());
+    let request = |path: &str| Post::to(path).body(call("1")).bytes();
+    let own = ask(&gateway, &request("/own"));
+    let rule = &own["route"]["endpoint"]["rules"][0];
+    assert_eq!(rule["key"], "endpoint.own.path");
+    assert!(
+        rule["file"].as_str().unwrap().ends_with("conf.d/own.toml"),
+        "{rule}"
+    );
+    assert_eq!(rule["line"], 3);
+    let usual = ask(&gateway, &request("/a2a"));
+    let rule = &usual["route"]["endpoint"]["rules"][0];
+    assert_eq!(rule["file"], path.to_str().unwrap());
+    let at = main
+        .lines()
+        .position(|line| line == "path = \"/a2a\"")
+        .unwrap()
+        + 1;
+    assert_eq!(rule["line"], at);
+}
+
 #[track_caller]
 fn fine(ended: Ended) -> String {
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);

@@ -45,6 +45,19 @@ pub(super) fn stays(
             "upstream {names}: connections end with the calls on them; new calls open new ones"
         ));
     }
+    let closed: Vec<_> = settings
+        .listeners
+        .iter()
+        .filter(|it| !next.listeners.iter().any(|other| it.is_open_for(other)))
+        .map(|it| &*it.name)
+        .collect();
+    if !closed.is_empty() {
+        let names = listed(&closed);
+        told.push(format!(
+            "listener {names}: closes; its connections end with the requests on them, and are cut after \
+             [shutdown] timeout"
+        ));
+    }
     told.push("requests and streams in flight end on the configuration they began with".to_owned());
     told
 }
