@@ -36,6 +36,9 @@ fn admitted() -> Line<'static> {
         bytes_out: 2048,
         duration: Duration::from_micros(12_345),
         upstream_duration: Some(Duration::from_micros(11_040)),
+        limit_remaining: Some(17),
+        overhead: Some(Duration::from_micros(60)),
+        config_hash: *b"1f40fc92",
         user_agent: Some(b"python-httpx/0.28.1"),
         generation: 3,
         ..Line::new(

@@ -13,6 +13,7 @@
 //! | `POST /rollback` | serves the generation before, or `?generation=N`: 200, 404 where it is not kept, 422 where it cannot be served any more |
 //! | `GET /generations` | the configurations that are kept: JSON |
 //! | `POST /drain` | begins to leave, as on SIGTERM: 202; with `?wait` the answer is the end of the process |
+//! | `GET`, `PUT /log` | the level of the diagnostics; changes it for a time: JSON |
 //! | `GET /limits` | quotas in use, and who asks most: JSON |
 //! | `GET`, `DELETE /limits/{caller}` | how a caller's buckets stand, here and in stores; forgives it |
 //! | `POST /explain` | what would become of a request, and why: JSON |
@@ -30,6 +31,7 @@ mod drain;
 mod explain;
 mod guard;
 mod limits;
+mod log;
 mod page;
 mod probe;
 mod query;

@@ -10,7 +10,7 @@ use http::{HeaderMap, Method, Request, StatusCode, request};
 use super::answer::{Answer, text};
 use super::guard::Guard;
 use super::query::Wrong;
-use super::{Office, Visitor, config, drain, explain, limits, page, probe, status};
+use super::{Office, Visitor, config, drain, explain, limits, log, page, probe, status};
 use crate::config::LARGEST;
 
 /// What there is.
@@ -23,6 +23,7 @@ pub(super) enum Page {
     Config,
     Status,
     Reload,
+    Log,
     Diff,
     Rollback,
     Generations,
@@ -44,6 +45,7 @@ impl Page {
             "/config" => Self::Config,
             "/status" => Self::Status,
             "/reload" => Self::Reload,
+            "/log" => Self::Log,
             "/diff" => Self::Diff,
             "/rollback" => Self::Rollback,
             "/generations" => Self::Generations,
@@ -71,6 +73,7 @@ impl Page {
             | Self::Decisions
             | Self::Decision => "GET, HEAD",
             Self::Caller => "GET, HEAD, DELETE",
+            Self::Log => "GET, HEAD, PUT",
             Self::Reload | Self::Diff | Self::Rollback | Self::Explain | Self::Drain => "POST",
         }
     }
@@ -94,6 +97,7 @@ impl Page {
             | Self::Decision
             | Self::Drain
             | Self::Reload => 0,
+            Self::Log => log::LARGEST,
         }
     }
 
@@ -106,6 +110,7 @@ impl Page {
             Self::Config
             | Self::Status
             | Self::Reload
+            | Self::Log
             | Self::Diff
             | Self::Rollback
             | Self::Generations
@@ -191,6 +196,8 @@ impl Office {
             Page::Config => config::show(self),
             Page::Status if page::is_preferred(headers) => page::show(),
             Page::Status => status::tell(self),
+            Page::Log if *method == Method::PUT => log::turn(self, request.body()),
+            Page::Log => log::show(self),
             Page::Reload => either(config::reload(self, query).await),
             Page::Diff => either(config::diff(self, query, request.body())),
             Page::Rollback => either(config::roll_back(self, query).await),

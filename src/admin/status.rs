@@ -2,10 +2,11 @@
 //! snapshot.
 //!
 //! Counters are those of `/metrics`: whoever asks twice has the rates. What never happened is left out.
-//! Must never show a secret. Names here are the configuration's, but for those of `callers`.
+//! Must never show a secret. Names here are the configuration's, but for callers.
 
 mod caller;
 mod endpoint;
+mod finding;
 mod issuer;
 mod listener;
 mod quota;
@@ -17,10 +18,10 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::Office;
 use super::answer::{Answer, json};
 use super::attempt::Told;
 use super::route::Page;
+use super::{Office, log};
 use crate::config::{Problems, Settings};
 use crate::observe::{Seen, rfc3339};
 use crate::state::Standing;
@@ -51,6 +52,9 @@ struct Status<'s> {
     callers: Vec<caller::Caller>,
     upstreams: Vec<upstream::Upstream<'s>>,
     limiter: Limiter,
+    /// What steps in report mode would have refused.
+    report_findings: Vec<finding::Finding>,
+    log: log::Shown,
     requests_in_flight: i64,
     most_requests_in_flight: usize,
     in_flight_bytes: i64,
@@ -140,6 +144,8 @@ pub(super) fn tell(office: &Office) -> Answer {
             most_keys: settings.limits.limiter_keys,
             overflow: limiter.overflowed(),
         },
+        report_findings: finding::findings(&office.shared.findings),
+        log: log::shown(office),
         requests_in_flight: metrics.requests_in_flight.get(),
         most_requests_in_flight: settings.limits.in_flight_requests,
         in_flight_bytes: metrics.in_flight_bytes.get(),

@@ -71,6 +71,7 @@ impl Control {
             () = thread::again("the guard", &panicked, || guard::follow(Arc::clone(&self.reloader))) => {}
             () = thread::again("the watch", &panicked, || watch::follow(Arc::clone(&self.reloader))) => {}
             () = thread::again("housekeeping", &panicked, || keep_house(&self.shared, &self.heart)) => {}
+            () = self.shared.logs.level.follow() => {}
             // Probes and metrics answer until the very end.
             () = draining.reached(Stage::Stopped) => {}
         }

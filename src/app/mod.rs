@@ -34,11 +34,11 @@ use crate::limit::Limiter;
 use crate::limit::shared::Thread;
 use crate::listen::{Drain, Stage};
 use crate::observe::otlp::Export;
-use crate::observe::{AccessLog, Decisions, Destination, Metrics, log, panics};
+use crate::observe::{AccessLog, Decisions, Dial, Metrics, log, panics};
 use crate::proxy::Budget;
 use crate::state::reload::{Reloaded, Reloader};
 use crate::state::sockets::Sockets;
-use crate::state::{Leaving, Readiness, Rejected, Shared};
+use crate::state::{self, Findings, Leaving, Logs, Readiness, Rejected, Shared};
 use listeners::Listeners;
 use thread::Watch;
 
@@ -111,6 +111,7 @@ pub fn flush_log() {
 
 /// A running gateway.
 pub struct Gateway {
+    shared: Arc<Shared>,
     reloader: Arc<Reloader>,
     readiness: Arc<Readiness>,
     leaving: Arc<Leaving>,
@@ -150,14 +151,22 @@ impl Gateway {
         }
         load::warn_of_little_grace(&settings.shutdown, &*options.env);
         let metrics = Metrics::new(env!("CARGO_PKG_VERSION"));
-        let access = AccessLog::start(&destination(&settings), metrics.access_log_dropped.clone())
+        let manner = state::logs::manner(&settings.log);
+        let access = AccessLog::start(&manner, metrics.access_log_dropped.clone())
             .map_err(StartError::AccessLog)?;
+        let level = Dial::new(
+            log::installed().cloned(),
+            settings.log.level.name(),
+            metrics.log_level_changed.clone(),
+        );
         let budget = Arc::new(Budget::new(metrics.in_flight_bytes.clone()));
         let shared = Arc::new(Shared {
             limiter: Limiter::new(Arc::clone(&options.clock), settings.limits.limiter_keys),
             metrics,
             clock: Arc::clone(&options.clock),
             stores: Thread::default(),
+            logs: Logs::new(access.switch(), level),
+            findings: Findings::default(),
         });
 
         let workers = worker_count(&settings);
@@ -190,6 +199,7 @@ impl Gateway {
         let leaving = Arc::new(Leaving::default());
         let drain = Drain::default();
         let mut gateway = Self {
+            shared: Arc::clone(&shared),
             reloader: Arc::clone(&reloader),
             readiness: Arc::clone(&readiness),
             leaving: Arc::clone(&leaving),
@@ -297,6 +307,11 @@ impl Gateway {
         self.export.flush(LAST_EXPORT);
     }
 
+    /// Opens the access log's file anew, as after a rotation.
+    pub fn reopen_access_log(&self) {
+        self.shared.logs.reopen();
+    }
+
     /// Writes out every access-log line of requests that have ended.
     pub fn flush_access_log(&self) {
         self.access.flush(Duration::from_secs(2));
@@ -369,14 +384,6 @@ fn worker_count(settings: &Settings) -> usize {
         .workers
         .or_else(|| available_parallelism().ok())
         .map_or(1, NonZeroUsize::get)
-}
-
-fn destination(settings: &Settings) -> Destination {
-    match &settings.log.access {
-        config::AccessLog::Stdout => Destination::Stdout,
-        config::AccessLog::Off => Destination::Off,
-        config::AccessLog::File(path) => Destination::File(path.clone()),
-    }
 }
 
 fn tell_what_starts(settings: &Settings, admin: SocketAddr) {

@@ -33,12 +33,14 @@ enum Cause {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Heard {
     Reload,
+    Rotated,
     Stop,
 }
 
 /// The signals that a gateway heeds.
 struct Signals {
     hangup: Signal,
+    rotated: Signal,
     terminate: Signal,
     interrupt: Signal,
 }
@@ -47,6 +49,7 @@ impl Signals {
     fn heed() -> io::Result<Self> {
         Ok(Self {
             hangup: signal(SignalKind::hangup())?,
+            rotated: signal(SignalKind::user_defined1())?,
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
         })
@@ -55,13 +58,14 @@ impl Signals {
     async fn next(&mut self) -> Heard {
         tokio::select! {
             _ = self.hangup.recv() => Heard::Reload,
+            _ = self.rotated.recv() => Heard::Rotated,
             _ = self.terminate.recv() => Heard::Stop,
             _ = self.interrupt.recv() => Heard::Stop,
         }
     }
 }
 
-/// Serves until told to stop: SIGHUP reloads; SIGTERM, SIGINT and `POST /drain` drain, and a second
+/// Serves until told to stop: SIGHUP reloads; SIGUSR1 opens the access log anew; SIGTERM, SIGINT and `POST /drain` drain, and a second
 /// signal cuts. After an operator's word the first signal is no second one: whoever asked for the drain
 /// sends it as well.
 ///
@@ -117,6 +121,7 @@ async fn until_told(gateway: &Gateway, manager: &mut Manager, signals: &mut Sign
         };
         match heard {
             Heard::Stop => return Cause::Signal,
+            Heard::Rotated => gateway.reopen_access_log(),
             Heard::Reload => {
                 manager.reloading();
                 // The outcome is logged and counted where it happens.

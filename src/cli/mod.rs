@@ -11,8 +11,10 @@ mod drain;
 mod explain;
 mod healthcheck;
 mod key;
+mod log_level;
 mod manual;
 mod print;
+mod readiness;
 mod reload;
 mod remote;
 mod rollback;
@@ -128,6 +130,33 @@ enum Command {
         #[command(flatten)]
         asked: Asked,
     },
+    /// Show the level of a running gateway's diagnostics, or change it for a time.
+    LogLevel {
+        /// The level: error, warn, info, debug or trace, or a list such as info,forecourt::proxy=debug.
+        #[arg(value_name = "LEVEL")]
+        level: Option<String>,
+        /// How long it holds; then it is the configured one again. 24h at most.
+        #[arg(
+            long = "for",
+            value_name = "TIME",
+            default_value = "10m",
+            requires = "level"
+        )]
+        time: String,
+        /// For whom the result is printed.
+        #[arg(long, value_enum, default_value_t)]
+        format: Format,
+        #[command(flatten)]
+        remote: Remote,
+    },
+    /// Read access logs, and tell which callers would break under a stricter contract, and why.
+    ///
+    /// Exits 0 when every call that the log tells enough about is ready, 1 when some break, 2 when the
+    /// log tells of none.
+    Readiness {
+        #[command(flatten)]
+        asked: readiness::Asked,
+    },
     /// Print the JSON Schema of the configuration file, for editors.
     Schema,
     /// Make API keys, or the digests by which the configuration knows them.
@@ -176,6 +205,13 @@ pub fn main() -> ExitCode {
         Command::Explain(explain) => explain::explain(&explain),
         Command::Drain { wait, remote } => drain::drain(&remote, wait),
         Command::Healthcheck { asked } => healthcheck::healthcheck(asked),
+        Command::LogLevel {
+            level,
+            time,
+            format,
+            remote,
+        } => log_level::level(&remote, level.as_deref(), &time, format),
+        Command::Readiness { asked } => readiness::readiness(&asked),
         Command::Schema => print(&config::schema()),
         Command::Key { command } => key::key(command),
         Command::Demo { once } => demo::demo(once),

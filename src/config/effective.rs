@@ -16,7 +16,7 @@ use std::path::Path;
 use ipnet::IpNet;
 use serde::{Serialize, Serializer};
 
-use crate::config::amount::{spell_duration, spell_size};
+use crate::config::amount::{spell_duration, spell_percent, spell_size};
 use crate::config::json::{Json, object, some};
 use crate::config::per::Dimension;
 use crate::config::settings::{
@@ -392,6 +392,11 @@ fn log(log: &Log) -> Json {
     };
     object([
         ("access", some(access)),
+        ("access_format", some(log.access_format.name())),
+        (
+            "access_ok_sample",
+            some(spell_percent(log.access_ok_millionths)),
+        ),
         ("format", some(log.format.name())),
         ("level", some(log.level.name())),
     ])

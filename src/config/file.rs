@@ -14,14 +14,14 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 
-use crate::config::amount::{NonZeroDuration, Size};
+use crate::config::amount::{NonZeroDuration, Percent, Size};
 use crate::config::include::Pattern;
 use crate::config::proof::KeyHeader;
 use crate::config::read::{At, Field, List};
 use crate::config::report::Span;
 use crate::config::settings::{
-    Authenticate, CertificateName, ClientHeader, Identify, KeySha256, Level, LogFormat,
-    RateLimitHeaders, Secret,
+    AccessFormat, Authenticate, CertificateName, ClientHeader, Identify, KeySha256, Level,
+    LogFormat, RateLimitHeaders, Secret,
 };
 use crate::config::table::{Named, Table, Tables};
 use crate::config::web::{Host, Path, ServerName, UpstreamUrl};
@@ -106,6 +106,8 @@ pub(crate) struct Limits {
 
 pub(crate) struct Log {
     pub(crate) access: Field<Filled>,
+    pub(crate) access_format: Field<AccessFormat>,
+    pub(crate) access_ok_sample: Field<Percent>,
     pub(crate) format: Field<LogFormat>,
     pub(crate) level: Field<Level>,
 }
@@ -281,6 +283,8 @@ fn limits(mut table: Table<'_>) -> Limits {
 fn log(mut table: Table<'_>) -> Log {
     let log = Log {
         access: table.field("access"),
+        access_format: table.field("access_format"),
+        access_ok_sample: table.field("access_ok_sample"),
         format: table.field("format"),
         level: table.field("level"),
     };

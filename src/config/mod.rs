@@ -46,11 +46,11 @@ pub use problem::{Excerpt, Problem, Problems, Severity};
 pub use read::name_flaw;
 pub use schema::schema;
 pub use settings::{
-    AccessLog, Admin, Algorithm, Allowance, Authenticate, Caller, Callers, CertificateName,
-    ClientHeader, Clients, Endpoint, Front, Guard, Identify, Issuer, Jwks, Kept, KeySha256, Level,
-    Limits, Listener, Log, LogFormat, NamedFile, OnStoreError, Origin, PairFiles, Pin, Place, Plan,
-    Quota, RateLimitHeaders, Ratio, Reload, Runtime, Secret, Settings, Shutdown, Store,
-    StoreTopology, Tls, Upstream, UpstreamTls,
+    AccessFormat, AccessLog, Admin, Algorithm, Allowance, Authenticate, Caller, Callers,
+    CertificateName, ClientHeader, Clients, Endpoint, Front, Guard, Identify, Issuer, Jwks, Kept,
+    KeySha256, Level, Limits, Listener, Log, LogFormat, NamedFile, OnStoreError, Origin, PairFiles,
+    Pin, Place, Plan, Quota, RateLimitHeaders, Ratio, Reload, Runtime, Secret, Settings, Shutdown,
+    Store, StoreTopology, Tls, Upstream, UpstreamTls,
 };
 pub use sources::{LARGEST, Sources, read};
 pub use store::{Node, StoreUrl};
@@ -76,6 +76,12 @@ impl Format {
             .is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
         if is_json { Self::Json } else { Self::Toml }
     }
+}
+
+/// A duration as the configuration writes it, such as `10m`; `None` where it is none.
+#[must_use]
+pub fn duration(text: &str) -> Option<std::time::Duration> {
+    read::FromText::from_text(text).ok()
 }
 
 /// Reads a file, and those that it includes, into settings.

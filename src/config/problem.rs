@@ -43,6 +43,22 @@ pub struct Problem {
 }
 
 impl Problem {
+    /// A problem that stands nowhere in particular.
+    #[must_use]
+    pub fn of_the_file(what: &str) -> Self {
+        Self {
+            severity: Severity::Error,
+            file: "".into(),
+            line: 0,
+            column: 0,
+            path: "".into(),
+            what: what.into(),
+            hint: None,
+            excerpt: None,
+            at: 0,
+        }
+    }
+
     /// Where it stands in all files of the configuration, one after the other, in bytes: what problems
     /// are sorted by.
     #[must_use]

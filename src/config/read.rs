@@ -139,7 +139,7 @@ impl<T: FromText> FromNode for T {
             Value::Text { text, .. } => T::from_text(text),
             Value::Integer(Some(number)) if T::HAS_UNIT => {
                 // A bare number where a unit is needed: say what it would look like.
-                let with_unit = ["s", "B", "/min"]
+                let with_unit = ["s", "B", "/min", "%"]
                     .into_iter()
                     .map(|unit| format!("{number}{unit}"))
                     .find(|text| T::from_text(text).is_ok());

@@ -33,7 +33,7 @@ pub use files::{NamedFile, Origin, PairFiles, Place};
 pub use front::{ClientHeader, Front};
 pub use issuer::{Algorithm, Issuer, Jwks};
 pub use listener::{Clients, Listener, Tls};
-pub use log::{AccessLog, Level, Log, LogFormat};
+pub use log::{AccessFormat, AccessLog, Level, Log, LogFormat};
 pub use quota::{Allowance, Plan, Quota};
 pub use reload::{Guard, Ratio, Reload};
 pub use store::{Kept, OnStoreError, Store, StoreTopology};
@@ -50,7 +50,7 @@ pub struct Settings {
     pub admin: Admin,
     /// `[limits]`.
     pub limits: Limits,
-    /// `[log]`. Needs a restart.
+    /// `[log]`. Its `format` needs a restart.
     pub log: Log,
     /// `[shutdown]`.
     pub shutdown: Shutdown,
@@ -138,13 +138,13 @@ impl Settings {
     }
 
     /// Where `next` differs from these settings in what cannot change while the gateway runs: some of
-    /// `runtime`, `admin.address`, `log`, `limits.limiter_keys`. Empty: `next` can go live.
+    /// `runtime`, `admin.address`, `log.format`, `limits.limiter_keys`. Empty: `next` can go live.
     #[must_use]
     pub fn restart_needed(&self, next: &Self) -> Vec<&'static str> {
         [
             ("runtime", self.runtime != next.runtime),
             ("admin.address", self.admin.address != next.admin.address),
-            ("log", self.log != next.log),
+            ("log.format", self.log.format != next.log.format),
             // The table of buckets is made once.
             (
                 "limits.limiter_keys",

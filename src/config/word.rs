@@ -9,7 +9,7 @@ use crate::config::per::Dimension;
 use crate::config::read::{FromNode, FromText, Wrong};
 use crate::config::schema::Shape;
 use crate::config::settings::{
-    Algorithm, Authenticate, ClientHeader, Identify, Level, LogFormat, OnStoreError,
+    AccessFormat, Algorithm, Authenticate, ClientHeader, Identify, Level, LogFormat, OnStoreError,
     RateLimitHeaders, Secret,
 };
 use crate::config::suggest;
@@ -204,6 +204,12 @@ choice!(
     "\"off\", \"optional\" or \"required\"",
     Authenticate::ALL,
     Authenticate::name
+);
+choice!(
+    AccessFormat,
+    "\"json\" or \"combined\"",
+    AccessFormat::ALL,
+    AccessFormat::name
 );
 choice!(
     LogFormat,

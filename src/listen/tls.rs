@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustls::{Error, InvalidMessage, PeerIncompatible};
+use rustls::{Error, InvalidMessage, PeerIncompatible, ProtocolVersion, ServerConnection};
 use socket2::SockRef;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep, timeout_at};
@@ -20,7 +20,7 @@ use super::opening::Protocol;
 use super::serve::Transport;
 use crate::observe::{HandshakeFailure, HandshakeMeters};
 use crate::state::Terminator;
-use crate::state::connection::{Connection, Phase};
+use crate::state::connection::{Connection, Phase, Session};
 
 /// TLS at one listener.
 #[derive(Clone, Debug)]
@@ -57,6 +57,7 @@ impl Doorman {
         match shaken {
             Ok(stream) => {
                 connection.enter(Phase::Head, Instant::now());
+                connection.secured(session(stream.get_ref().1));
                 if let Some([shown, ..]) = stream.get_ref().1.peer_certificates() {
                     connection.showed(shown);
                 }
@@ -74,6 +75,17 @@ impl Doorman {
                 None
             }
         }
+    }
+}
+
+fn session(agreed: &ServerConnection) -> Session {
+    Session {
+        version: match agreed.protocol_version() {
+            Some(ProtocolVersion::TLSv1_2) => "TLSv1.2",
+            // Nothing older is spoken.
+            _ => "TLSv1.3",
+        },
+        sni: agreed.server_name().map(Into::into),
     }
 }
 

@@ -6,13 +6,9 @@
 //! counted: losing a line is better than stopping a gateway. Lines of one worker stay in order;
 //! those of two may be written up to 100 ms out of order.
 
-use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::fd::AsFd;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -20,7 +16,17 @@ use parking_lot::{Condvar, Mutex};
 use prometheus_client::metrics::counter::Counter;
 
 use super::clock::Rfc3339;
+use super::combined;
 use super::line::Line;
+use super::sample::is_sampled;
+use crate::protocol::Outcome;
+
+mod manner;
+mod switch;
+
+use manner::{ALL, Sink, open};
+pub use manner::{Destination, Manner, Spelling};
+pub use switch::{Prepared, Switch};
 
 /// The most bytes a worker may have waiting.
 const FULL: usize = 1 << 20;
@@ -37,19 +43,6 @@ const STALLS: u32 = 200;
 
 /// How long closing may take.
 const CLOSING: Duration = Duration::from_secs(2);
-
-/// Where the lines go.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Destination {
-    /// Nowhere; nothing is formatted.
-    Off,
-    /// Standard output.
-    Stdout,
-    /// This file, appended to; created readable by owner and group only.
-    File(PathBuf),
-}
-
-type Sink = Option<Box<dyn Write + Send>>;
 
 /// The access log of this process. Dropping it writes what waits (for 2 s at most) and closes it.
 #[derive(Debug)]
@@ -68,6 +61,10 @@ pub struct Pen {
 #[derive(Debug)]
 struct Desk {
     on: AtomicBool,
+    is_combined: AtomicBool,
+    ok_millionths: AtomicU32,
+    /// Where the lines go now.
+    to: Mutex<Destination>,
     sheets: Mutex<Vec<Arc<Mutex<Sheet>>>>,
     orders: Mutex<Orders>,
     ordered: Condvar,
@@ -107,19 +104,14 @@ impl AccessLog {
     /// # Errors
     ///
     /// The file cannot be opened, or no thread started.
-    pub fn start(to: &Destination, dropped: Counter) -> io::Result<Self> {
-        Self::with(open(to)?, dropped)
+    pub fn start(manner: &Manner, dropped: Counter) -> io::Result<Self> {
+        let log = Self::with(open(&manner.to)?, dropped)?;
+        log.desk.set(manner);
+        Ok(log)
     }
 
     fn with(sink: Sink, dropped: Counter) -> io::Result<Self> {
-        let desk = Arc::new(Desk {
-            on: AtomicBool::new(sink.is_some()),
-            sheets: Mutex::default(),
-            orders: Mutex::default(),
-            ordered: Condvar::new(),
-            obeyed: Condvar::new(),
-            dropped,
-        });
+        let desk = Arc::new(Desk::new(sink.is_some(), dropped));
         let writer = Writer::new(sink, desk.dropped.clone());
         let theirs = desk.clone();
         thread::Builder::new()
@@ -139,17 +131,10 @@ impl AccessLog {
         }
     }
 
-    /// Writes to another destination from now on; what waits still goes to the old one. The same
-    /// file again opens it anew, as after a rotation.
-    ///
-    /// # Errors
-    ///
-    /// The file cannot be opened; then nothing changes.
-    pub fn redirect(&self, to: &Destination) -> io::Result<()> {
-        let sink = open(to)?;
-        self.desk.on.store(sink.is_some(), Ordering::Relaxed);
-        self.desk.order(|orders| orders.redirect = Some(sink));
-        Ok(())
+    /// What changes it while it is written.
+    #[must_use]
+    pub fn switch(&self) -> Switch {
+        Switch::of(Arc::clone(&self.desk))
     }
 
     /// Writes everything that waits. Blocks, so never call it on a worker. Whether it was done
@@ -173,14 +158,7 @@ impl Pen {
     #[must_use]
     pub fn nowhere() -> Self {
         Self {
-            desk: Arc::new(Desk {
-                on: AtomicBool::new(false),
-                sheets: Mutex::default(),
-                orders: Mutex::default(),
-                ordered: Condvar::new(),
-                obeyed: Condvar::new(),
-                dropped: Counter::default(),
-            }),
+            desk: Arc::new(Desk::new(false, Counter::default())),
             sheet: Arc::default(),
         }
     }
@@ -190,11 +168,28 @@ impl Pen {
         if !self.desk.on.load(Ordering::Relaxed) {
             return;
         }
+        let share = self.desk.ok_millionths.load(Ordering::Relaxed);
+        if share >= ALL || line.outcome != Outcome::Ok {
+            self.append(line);
+        } else if is_sampled(line.request_id.unwrap_or_default(), share) {
+            self.append(&Line {
+                sampled: Some(share),
+                ..*line
+            });
+        }
+    }
+
+    fn append(&self, line: &Line<'_>) {
+        let is_combined = self.desk.is_combined.load(Ordering::Relaxed);
         let mut sheet = self.sheet.lock();
         let Sheet { bytes, spelled } = &mut *sheet;
         let before = bytes.len();
         if before < FULL {
-            line.append(bytes, spelled);
+            if is_combined {
+                combined::append(line, bytes, spelled);
+            } else {
+                line.append(bytes, spelled);
+            }
         }
         let after = bytes.len();
         if before >= FULL || after > FULL {
@@ -210,6 +205,29 @@ impl Pen {
 }
 
 impl Desk {
+    fn new(is_on: bool, dropped: Counter) -> Self {
+        Self {
+            on: AtomicBool::new(is_on),
+            is_combined: AtomicBool::new(false),
+            ok_millionths: AtomicU32::new(ALL),
+            to: Mutex::new(Destination::Off),
+            sheets: Mutex::default(),
+            orders: Mutex::default(),
+            ordered: Condvar::new(),
+            obeyed: Condvar::new(),
+            dropped,
+        }
+    }
+
+    /// How lines are written from now on.
+    fn set(&self, manner: &Manner) {
+        let is_combined = manner.spelling == Spelling::Combined;
+        self.is_combined.store(is_combined, Ordering::Relaxed);
+        self.ok_millionths
+            .store(manner.ok_millionths, Ordering::Relaxed);
+        *self.to.lock() = manner.to.clone();
+    }
+
     /// Tells the writer something. The number under which it will be done.
     fn order(&self, tell: impl FnOnce(&mut Orders)) -> u64 {
         let mut orders = self.orders.lock();
@@ -355,22 +373,6 @@ fn put(sink: &mut dyn Write, bytes: &[u8]) -> Result<(), (usize, io::Error)> {
         }
     }
     Ok(())
-}
-
-fn open(to: &Destination) -> io::Result<Sink> {
-    Ok(match to {
-        Destination::Off => None,
-        // Without the line buffering of `io::Stdout`: whole pieces are written.
-        Destination::Stdout => {
-            let stdout = io::stdout().as_fd().try_clone_to_owned()?;
-            Some(Box::new(File::from(stdout)))
-        }
-        Destination::File(path) => {
-            let mut options = OpenOptions::new();
-            let file = options.append(true).create(true).mode(0o640).open(path)?;
-            Some(Box::new(file))
-        }
-    })
 }
 
 #[cfg(test)]

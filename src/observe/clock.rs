@@ -77,16 +77,8 @@ pub struct Rfc3339 {
 impl Rfc3339 {
     /// Appends the moment.
     pub fn append(&mut self, out: &mut Vec<u8>, at: Timestamp) {
-        // Both parts of a moment before 1970 are negative; a second is counted from its start.
         let nanos = at.subsec_nanosecond();
-        let second = at.as_second() - i64::from(nanos < 0);
-        if self.second != Some(second) {
-            let whole = Timestamp::from_second(second).unwrap_or(Timestamp::MIN);
-            self.text = whole.to_string();
-            self.text.truncate(self.text.trim_end_matches('Z').len());
-            self.second = Some(second);
-        }
-        out.extend_from_slice(self.text.as_bytes());
+        out.extend_from_slice(self.second(at).as_bytes());
         out.push(b'.');
         let millis = nanos.rem_euclid(1_000_000_000) / 1_000_000;
         for place in [100, 10, 1] {
@@ -94,7 +86,47 @@ impl Rfc3339 {
         }
         out.push(b'Z');
     }
+
+    /// Appends the moment as web servers write it, `[30/Nov/2026:16:53:23 +0000]`.
+    pub fn append_common(&mut self, out: &mut Vec<u8>, at: Timestamp) {
+        let text = self.second(at);
+        let (date, time) = text.split_once('T').unwrap_or_default();
+        let mut parts = date.rsplitn(3, '-');
+        let (day, month, year) = (parts.next(), parts.next(), parts.next());
+        let month = month.and_then(|month| month.parse::<usize>().ok());
+        let month = month.and_then(|month| MONTHS.get(month.checked_sub(1)?));
+        for piece in [
+            "[",
+            day.unwrap_or("-"),
+            "/",
+            month.copied().unwrap_or("-"),
+            "/",
+            year.unwrap_or("-"),
+            ":",
+            time,
+            " +0000]",
+        ] {
+            out.extend_from_slice(piece.as_bytes());
+        }
+    }
+
+    /// The moment's second, `2026-11-30T16:53:23`.
+    fn second(&mut self, at: Timestamp) -> &str {
+        // Both parts of a moment before 1970 are negative; a second is counted from its start.
+        let second = at.as_second() - i64::from(at.subsec_nanosecond() < 0);
+        if self.second != Some(second) {
+            let whole = Timestamp::from_second(second).unwrap_or(Timestamp::MIN);
+            self.text = whole.to_string();
+            self.text.truncate(self.text.trim_end_matches('Z').len());
+            self.second = Some(second);
+        }
+        &self.text
+    }
 }
+
+const MONTHS: [&str; 12] = [
+    "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+];
 
 #[cfg(test)]
 mod tests {
@@ -112,6 +144,21 @@ mod tests {
         assert_eq!(rfc3339(clock.now()), "1969-12-31T23:59:59.999Z");
         clock.set(i64::MAX);
         assert_eq!(clock.now(), Timestamp::UNIX_EPOCH);
+    }
+
+    #[test]
+    fn spelled_as_web_servers_do() {
+        let mut spelled = Rfc3339::default();
+        for (millis, text) in [
+            (1_796_057_603_042, "[30/Nov/2026:16:53:23 +0000]"),
+            (0, "[01/Jan/1970:00:00:00 +0000]"),
+            (-1, "[31/Dec/1969:23:59:59 +0000]"),
+        ] {
+            let mut out = Vec::new();
+            let at = Timestamp::from_millisecond(millis).unwrap();
+            spelled.append_common(&mut out, at);
+            assert_eq!(String::from_utf8(out).unwrap(), text);
+        }
     }
 
     #[test]

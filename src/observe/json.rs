@@ -83,6 +83,21 @@ impl<'a> Object<'a> {
         self.out.extend_from_slice(&decimals);
     }
 
+    /// Millionths in percent, with as few decimals as it takes.
+    pub(super) fn percent(&mut self, key: &'static str, millionths: u32) {
+        self.bare_key(key);
+        digits(self.out, (millionths / 10_000).into());
+        let part = millionths % 10_000;
+        if part > 0 {
+            let decimals = [1000, 100, 10, 1].map(|place| b'0' + (part / place % 10) as u8);
+            self.out.push(b'.');
+            self.out.extend_from_slice(&decimals);
+            while self.out.last() == Some(&b'0') {
+                self.out.pop();
+            }
+        }
+    }
+
     /// A list of strings of ours that have nothing to escape; left out when empty.
     #[inline(always)]
     pub(super) fn list<'b>(
@@ -102,6 +117,21 @@ impl<'a> Object<'a> {
             self.out.extend_from_slice(value.as_bytes());
         }
         self.out.extend_from_slice(b"\"]");
+    }
+
+    /// The same; there also when empty.
+    pub(super) fn list_or_empty<'b>(
+        &mut self,
+        key: &'static str,
+        values: impl IntoIterator<Item = &'b str>,
+    ) {
+        let mut values = values.into_iter().peekable();
+        if values.peek().is_none() {
+            self.bare_key(key);
+            self.out.extend_from_slice(b"[]");
+        } else {
+            self.list(key, values);
+        }
     }
 
     pub(super) fn close(self) {
@@ -294,9 +324,33 @@ mod tests {
     }
 
     #[test]
+    fn percentages_are_numbers_with_as_few_decimals_as_it_takes() {
+        for (millionths, text) in [
+            (0, "0"),
+            (1, "0.0001"),
+            (5_000, "0.5"),
+            (100_000, "10"),
+            (123_400, "12.34"),
+            (1_000_000, "100"),
+        ] {
+            let mut out = Vec::new();
+            let mut object = Object::new(&mut out);
+            object.percent(key!("p"), millionths);
+            object.close();
+            let expected = format!("{{\"p\":{text}}}\n");
+            assert_eq!(String::from_utf8(out).unwrap(), expected);
+        }
+    }
+
+    #[test]
     fn an_empty_object_and_an_empty_list() {
         let value = written(|object| object.list(key!("none"), []));
         assert_eq!(value, serde_json::json!({}));
+        let value = written(|object| {
+            object.list_or_empty(key!("none"), []);
+            object.list_or_empty(key!("two"), ["a", "b"]);
+        });
+        assert_eq!(value, serde_json::json!({ "none": [], "two": ["a", "b"] }));
     }
 
     #[test]

@@ -8,19 +8,19 @@ use std::time::Duration;
 
 use super::clock::{Rfc3339, Timestamp};
 use super::json::{Object, key};
-use crate::protocol::{Outcome, Step, Steps};
+use crate::protocol::{Noted, Outcome, Step, Steps};
 
 /// The most bytes of each text from traffic.
-mod most {
-    pub(super) const REQUEST_ID: usize = 128;
-    pub(super) const METHOD: usize = 32;
-    pub(super) const HOST: usize = 255;
-    pub(super) const PATH: usize = 1024;
-    pub(super) const RPC_METHOD: usize = 64;
-    pub(super) const RPC_ID: usize = 64;
-    pub(super) const SKILL: usize = 64;
-    pub(super) const USER_AGENT: usize = 128;
-    pub(super) const WHY: usize = 256;
+pub(super) mod most {
+    pub(in crate::observe) const REQUEST_ID: usize = 128;
+    pub(in crate::observe) const METHOD: usize = 32;
+    pub(in crate::observe) const HOST: usize = 255;
+    pub(in crate::observe) const PATH: usize = 1024;
+    pub(in crate::observe) const RPC_METHOD: usize = 64;
+    pub(in crate::observe) const RPC_ID: usize = 64;
+    pub(in crate::observe) const SKILL: usize = 64;
+    pub(in crate::observe) const USER_AGENT: usize = 128;
+    pub(in crate::observe) const WHY: usize = 256;
 }
 
 /// One request, when its last byte is out. What is `None` or empty is left out of the line.
@@ -40,6 +40,10 @@ pub struct Line<'a> {
     pub peer_ip: Option<&'a str>,
     /// The listener's name.
     pub listener: Option<&'a str>,
+    /// `TLSv1.2`, `TLSv1.3`; none in clear.
+    pub tls_version: Option<&'a str>,
+    /// The name that the client asked for in its handshake.
+    pub sni: Option<&'a str>,
     /// `HTTP/1.1`, `HTTP/2.0`.
     pub protocol: Option<&'a str>,
     /// The HTTP method.
@@ -60,6 +64,9 @@ pub struct Line<'a> {
     pub rpc_id: Option<&'a [u8]>,
     /// The AAP skill.
     pub skill: Option<&'a [u8]>,
+    /// What was supplied under the two A2A headers, as far as a log tells. Nothing of it where the
+    /// policy does not apply.
+    pub supplied: Noted,
     /// The names of the headers that were filled in.
     pub normalized: &'a [&'a str],
     /// The HTTP status that was sent.
@@ -76,6 +83,8 @@ pub struct Line<'a> {
     pub cost: Option<u32>,
     /// On whose buckets that was decided.
     pub limit_source: Option<&'a str>,
+    /// How much the caller has left of its tightest quota, where quotas were asked.
+    pub limit_remaining: Option<u32>,
     /// The wait that was told, in ms.
     pub retry_after_ms: Option<u64>,
     /// The steps in report mode that would have refused.
@@ -86,6 +95,8 @@ pub struct Line<'a> {
     pub why: Option<&'a str>,
     /// The upstream's name.
     pub upstream: Option<&'a str>,
+    /// How often the request was put on a connection, where that is not once.
+    pub attempts: Option<u8>,
     /// Body bytes received from the client.
     pub bytes_in: u64,
     /// Body bytes sent to the client.
@@ -94,10 +105,16 @@ pub struct Line<'a> {
     pub duration: Duration,
     /// From handing the request over to the head of the upstream's answer.
     pub upstream_duration: Option<Duration>,
+    /// From the request's head to handing it over.
+    pub overhead: Option<Duration>,
     /// The client's `User-Agent`.
     pub user_agent: Option<&'a [u8]>,
     /// The generation of the configuration that decided.
     pub generation: u64,
+    /// The first digits of its hash.
+    pub config_hash: [u8; 8],
+    /// Of lines like this, so many in a million are written; none where all are.
+    pub sampled: Option<u32>,
 }
 
 impl Line<'_> {
@@ -112,6 +129,8 @@ impl Line<'_> {
             client_ip: None,
             peer_ip: None,
             listener: None,
+            tls_version: None,
+            sni: None,
             protocol: None,
             method: None,
             host: None,
@@ -122,6 +141,7 @@ impl Line<'_> {
             rpc_method: None,
             rpc_id: None,
             skill: None,
+            supplied: Noted::NOTHING,
             normalized: &[],
             status: None,
             rpc_code: None,
@@ -130,17 +150,22 @@ impl Line<'_> {
             quota: None,
             cost: None,
             limit_source: None,
+            limit_remaining: None,
             retry_after_ms: None,
             reported: Steps::NONE,
             stripped_query: false,
             why: None,
             upstream: None,
+            attempts: None,
             bytes_in: 0,
             bytes_out: 0,
             duration: Duration::ZERO,
             upstream_duration: None,
+            overhead: None,
             user_agent: None,
             generation: 0,
+            config_hash: *b"00000000",
+            sampled: None,
         }
     }
 
@@ -159,6 +184,8 @@ impl Line<'_> {
         word(&mut line, key!("client_ip"), self.client_ip);
         word(&mut line, key!("peer_ip"), self.peer_ip);
         word(&mut line, key!("listener"), self.listener);
+        word(&mut line, key!("tls_version"), self.tls_version);
+        text(&mut line, key!("sni"), self.sni, most::HOST);
         word(&mut line, key!("protocol"), self.protocol);
         text(&mut line, key!("method"), self.method, most::METHOD);
         bytes(
@@ -185,6 +212,13 @@ impl Line<'_> {
         let rpc_id = self.rpc_id.map(without_quotes);
         bytes(&mut line, key!("rpc_id"), rpc_id, most::RPC_ID);
         bytes(&mut line, key!("skill"), self.skill, most::SKILL);
+        word(&mut line, key!("a2a_version"), self.supplied.version());
+        if let Some(listed) = self.supplied.extensions() {
+            line.list_or_empty(key!("a2a_extensions"), listed);
+            if self.supplied.others() > 0 {
+                line.number(key!("other_extensions"), self.supplied.others().into());
+            }
+        }
         line.list(key!("normalized"), self.normalized.iter().copied());
         if let Some(status) = self.status {
             line.number(key!("status"), u64::from(status));
@@ -199,6 +233,9 @@ impl Line<'_> {
             line.number(key!("cost"), cost.into());
         }
         word(&mut line, key!("limit_source"), self.limit_source);
+        if let Some(remaining) = self.limit_remaining {
+            line.number(key!("limit_remaining"), remaining.into());
+        }
         if let Some(wait) = self.retry_after_ms {
             line.number(key!("retry_after_ms"), wait);
         }
@@ -210,11 +247,17 @@ impl Line<'_> {
         }
         text(&mut line, key!("why"), self.why, most::WHY);
         word(&mut line, key!("upstream"), self.upstream);
+        if let Some(attempts) = self.attempts {
+            line.number(key!("attempts"), attempts.into());
+        }
         line.number(key!("bytes_in"), self.bytes_in);
         line.number(key!("bytes_out"), self.bytes_out);
         line.millis(key!("duration_ms"), self.duration);
         if let Some(duration) = self.upstream_duration {
             line.millis(key!("upstream_ms"), duration);
+        }
+        if let Some(overhead) = self.overhead {
+            line.millis(key!("overhead_ms"), overhead);
         }
         bytes(
             &mut line,
@@ -223,6 +266,14 @@ impl Line<'_> {
             most::USER_AGENT,
         );
         line.number(key!("generation"), self.generation);
+        line.text(
+            key!("config_hash"),
+            &self.config_hash,
+            self.config_hash.len(),
+        );
+        if let Some(millionths) = self.sampled {
+            line.percent(key!("sampled"), millionths);
+        }
         line.close();
     }
 }
@@ -247,7 +298,7 @@ fn bytes(line: &mut Object<'_>, key: &'static str, value: Option<&[u8]>, most: u
     }
 }
 
-fn without_query(path: &str) -> &str {
+pub(super) fn without_query(path: &str) -> &str {
     path.split_once(['?', '#']).map_or(path, |(path, _)| path)
 }
 
@@ -276,6 +327,8 @@ mod tests {
             client_ip: Some("192.0.2.7"),
             peer_ip: Some("10.0.0.1"),
             listener: Some("public"),
+            tls_version: Some("TLSv1.3"),
+            sni: Some("lakeside.example.com"),
             protocol: Some("HTTP/1.1"),
             method: Some("POST"),
             host: Some(b"user:secret@lakeside.example.com"),
@@ -286,6 +339,7 @@ mod tests {
             rpc_method: Some(b"SendMessage"),
             rpc_id: Some(b"\"req-1\""),
             skill: Some(b"lead.submit"),
+            supplied: Noted::read(Some("1.0"), Some(["aap/3.0"].into_iter()), 2),
             normalized: &["a2a-version", "a2a-extensions"],
             status: Some(200),
             rpc_code: Some(-32000),
@@ -293,17 +347,22 @@ mod tests {
             quota: Some("per-buyer"),
             cost: Some(10),
             limit_source: Some("local"),
+            limit_remaining: Some(7),
             retry_after_ms: Some(1500),
             reported: [Step::Version, Step::Quota].into_iter().collect(),
             stripped_query: true,
             why: Some("connection closed"),
             upstream: Some("lakeside"),
+            attempts: Some(2),
             bytes_in: 1024,
             bytes_out: 2048,
             duration: Duration::from_micros(12_345),
             upstream_duration: Some(Duration::from_micros(11_040)),
+            overhead: Some(Duration::from_micros(1_305)),
             user_agent: Some(text.as_bytes()),
             generation: 3,
+            config_hash: *b"1f40fc92",
+            sampled: Some(105_000),
             ..Line::new(
                 Timestamp::from_millisecond(1_796_057_603_042).unwrap(),
                 Outcome::RateLimited,
@@ -320,7 +379,7 @@ mod tests {
     #[test]
     fn every_field_in_its_order() {
         let line = written(&full("curl/8"));
-        let expected = r#"{"ts":"2026-11-30T16:53:23.042Z","request_id":"curl/8","client_ip":"192.0.2.7","peer_ip":"10.0.0.1","listener":"public","protocol":"HTTP/1.1","method":"POST","host":"lakeside.example.com","path":"/a2a","endpoint":"lakeside","contract":"aap/3.0","caller":"x-api-key#1a2b3c4d","rpc_method":"SendMessage","rpc_id":"req-1","skill":"lead.submit","normalized":["a2a-version","a2a-extensions"],"status":200,"rpc_code":-32000,"outcome":"rate_limited","error_id":"0190b3a4-0000-7000-8000-000000000000","quota":"per-buyer","cost":10,"limit_source":"local","retry_after_ms":1500,"reported":["version","quota"],"stripped_query":true,"why":"connection closed","upstream":"lakeside","bytes_in":1024,"bytes_out":2048,"duration_ms":12.345,"upstream_ms":11.040,"user_agent":"curl/8","generation":3}"#;
+        let expected = r#"{"ts":"2026-11-30T16:53:23.042Z","request_id":"curl/8","client_ip":"192.0.2.7","peer_ip":"10.0.0.1","listener":"public","tls_version":"TLSv1.3","sni":"lakeside.example.com","protocol":"HTTP/1.1","method":"POST","host":"lakeside.example.com","path":"/a2a","endpoint":"lakeside","contract":"aap/3.0","caller":"x-api-key#1a2b3c4d","rpc_method":"SendMessage","rpc_id":"req-1","skill":"lead.submit","a2a_version":"1.0","a2a_extensions":["aap/3.0"],"other_extensions":2,"normalized":["a2a-version","a2a-extensions"],"status":200,"rpc_code":-32000,"outcome":"rate_limited","error_id":"0190b3a4-0000-7000-8000-000000000000","quota":"per-buyer","cost":10,"limit_source":"local","limit_remaining":7,"retry_after_ms":1500,"reported":["version","quota"],"stripped_query":true,"why":"connection closed","upstream":"lakeside","attempts":2,"bytes_in":1024,"bytes_out":2048,"duration_ms":12.345,"upstream_ms":11.040,"overhead_ms":1.305,"user_agent":"curl/8","generation":3,"config_hash":"1f40fc92","sampled":10.5}"#;
         assert_eq!(String::from_utf8(line).unwrap(), format!("{expected}\n"));
     }
 
@@ -330,7 +389,7 @@ mod tests {
         let value: Value = serde_json::from_slice(&line).unwrap();
         let expected = json!({
             "ts": "1970-01-01T00:00:00.000Z", "outcome": "no_route", "bytes_in": 0,
-            "bytes_out": 0, "duration_ms": 0.0, "generation": 0,
+            "bytes_out": 0, "duration_ms": 0.0, "generation": 0, "config_hash": "00000000",
         });
         assert_eq!(value, expected);
     }

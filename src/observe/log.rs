@@ -1,8 +1,11 @@
 //! Decides how diagnostics leave the process: to stderr, as text or JSON, from a level on.
 //!
 //! This is for what the gateway has to say about itself; requests go to the access log. It is set
-//! up once, by `main`. The level can be changed while running and the rest cannot. Must never wait
-//! for whoever reads stderr: one thread writes, and lines are lost before a worker stands still.
+//! up once, by `main`. The level can be changed while running (`dial`) and the rest cannot. Must never
+//! wait for whoever reads stderr: one thread writes, and lines are lost before a worker stands still.
+//!
+//! Libraries are heard up to `info` and no further, whatever the level: beyond it, what they say is
+//! frames, fields and bytes, and no header value may come into a log.
 
 use std::fmt;
 use std::io::{self, IsTerminal, Write};
@@ -14,8 +17,9 @@ use std::thread;
 use std::time::Duration;
 
 use thiserror::Error;
-use tracing::Subscriber;
 use tracing::level_filters::LevelFilter;
+use tracing::{Metadata, Subscriber};
+use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Registry, fmt as layer, reload};
@@ -25,6 +29,15 @@ const WAITING: usize = 1024;
 
 /// The way to stderr of this process.
 static STDERR: OnceLock<Aside> = OnceLock::new();
+
+/// The level of this process.
+static LEVEL: OnceLock<Level> = OnceLock::new();
+
+/// The level of what this process says; none before [`install`].
+#[must_use]
+pub fn installed() -> Option<&'static Level> {
+    LEVEL.get()
+}
 
 /// How a diagnostic is spelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,6 +110,7 @@ pub fn install(level: &str, format: Format) -> Result<Level, Problem> {
     let (subscriber, level) = build(level, format, aside.clone())?;
     subscriber.try_init().map_err(|_taken| Problem::Installed)?;
     let _ = STDERR.set(aside);
+    let _ = LEVEL.set(level.clone());
     Ok(level)
 }
 
@@ -191,8 +205,20 @@ fn build(
             (None, Some(json.with_writer(move || aside.clone())))
         }
     };
-    let subscriber = Registry::default().with(filter).with(text).with(json);
+    let subscriber = Registry::default()
+        .with(filter)
+        .with(filter_fn(may_be_heard))
+        .with(text)
+        .with(json);
     Ok((subscriber, Level(handle)))
+}
+
+/// Whether this may be said at any level at all.
+fn may_be_heard(what: &Metadata<'_>) -> bool {
+    const OURS: &str = env!("CARGO_PKG_NAME");
+    let rest = what.target().strip_prefix(OURS);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
+        || *what.level() <= tracing::Level::INFO
 }
 
 fn parse(level: &str) -> Result<EnvFilter, Problem> {
@@ -211,8 +237,15 @@ fn parse(level: &str) -> Result<EnvFilter, Problem> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
+
+    /// A level that nobody hears, as long as what comes with it is kept.
+    pub(in crate::observe) fn detached(level: &str) -> (Level, impl Sized) {
+        let aside = Aside::start(io::sink()).unwrap();
+        let (subscriber, level) = build(level, Format::Json, aside).unwrap();
+        (level, subscriber)
+    }
 
     #[test]
     fn the_level_can_be_changed_and_a_bad_one_changes_nothing() {
@@ -248,6 +281,43 @@ mod tests {
         let second = install("off", Format::Json);
         assert!(matches!(second, Err(Problem::Installed)));
         tracing::error!("not shown");
+    }
+
+    /// Keeps what is written.
+    #[derive(Clone, Default)]
+    struct Kept(Arc<parking_lot::Mutex<Vec<u8>>>);
+
+    impl Write for Kept {
+        fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+            self.0.lock().extend_from_slice(line);
+            Ok(line.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn libraries_are_not_heard_beyond_info_whatever_the_level() {
+        for level in ["trace", "h2=trace,info", "trace,forecourtx=trace"] {
+            let kept = Kept::default();
+            let aside = Aside::start(kept.clone()).unwrap();
+            let (subscriber, _level) = build(level, Format::Json, aside.clone()).unwrap();
+            tracing::subscriber::with_default(subscriber, || {
+                tracing::trace!(target: "h2::codec", "secret");
+                tracing::debug!(target: "forecourtx", "secret");
+                tracing::debug!(target: "hyper", "secret");
+                tracing::info!(target: "h2", "heard");
+                tracing::warn!(target: "forecourt::proxy", "ours");
+                tracing::trace!(target: "forecourt", "ours as well");
+            });
+            Aside::flush(&aside, Duration::from_secs(30));
+            let text = String::from_utf8(kept.0.lock().clone()).unwrap();
+            assert!(!text.contains("secret"), "{level}: {text}");
+            assert!(text.contains("heard") && text.contains("ours"), "{text}");
+            assert_eq!(text.contains("as well"), level.starts_with("trace"));
+        }
     }
 
     /// Takes nothing until it is let go.

@@ -92,6 +92,8 @@ pub struct Metrics {
     pub spans_dropped: Counter,
     /// Who was refused on the admin socket.
     pub admin: AdminMeters,
+    /// 1 while the level of the diagnostics is not the configured one.
+    pub log_level_changed: Gauge,
 }
 
 impl Metrics {
@@ -128,6 +130,7 @@ impl Metrics {
             access_log_dropped: Counter::default(),
             spans_dropped: Counter::default(),
             admin: AdminMeters::default(),
+            log_level_changed: Gauge::default(),
         };
         metrics.register(version);
         for by in Caught::ALL {
@@ -245,6 +248,8 @@ impl Metrics {
             self.spans_dropped.clone(),
         );
         self.admin.register(registry);
+        let changed = self.log_level_changed.clone();
+        add(registry, "forecourt_log_level_changed", changed);
         let build = Info::new([("version", version.to_owned())]);
         add(registry, "forecourt_build_info", build);
     }

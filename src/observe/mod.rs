@@ -7,7 +7,9 @@
 
 pub mod access;
 pub mod clock;
+mod combined;
 pub mod decisions;
+pub mod dial;
 mod histogram;
 mod json;
 pub mod line;
@@ -15,13 +17,15 @@ pub mod log;
 pub mod metrics;
 pub mod otlp;
 pub mod panics;
+mod sample;
 pub mod trace;
 
-pub use access::{AccessLog, Destination, Pen};
+pub use access::{AccessLog, Destination, Manner, Pen, Prepared, Spelling, Switch};
 pub use clock::{
     ManualWallClock, Rfc3339, SystemWallClock, Timestamp, WallClock, http_date, rfc3339,
 };
 pub use decisions::{Decision, Decisions, Ring};
+pub use dial::Dial;
 pub use histogram::{Histogram, Seen};
 pub use line::Line;
 pub use metrics::{

@@ -99,7 +99,7 @@ pub fn trim(mut value: &[u8]) -> &[u8] {
 }
 
 /// The `Major.Minor` part of a well-formed version, or `None`.
-fn major_minor(text: &[u8]) -> Option<&[u8]> {
+pub(super) fn major_minor(text: &[u8]) -> Option<&[u8]> {
     let after_major = number(text)?;
     let [b'.', minor @ ..] = after_major else {
         return None;

@@ -12,7 +12,7 @@ use crate::http1::Fields;
 use crate::limit::{Announcement, Call, Decision, LONGEST_TENANT, Shortage, Standing, Subject};
 use crate::protocol::judge::{judge_reporting, select};
 use crate::protocol::raw::Raw;
-use crate::protocol::{Activation, Envelope, Refusal, Step, Supplied, Verdict, method};
+use crate::protocol::{Activation, Envelope, Outcome, Refusal, Step, Supplied, Verdict, method};
 use crate::state::Endpoint;
 
 /// Charges a call that was refused before its quota was asked: unreadable calls are not free.
@@ -32,6 +32,9 @@ fn announce(
     known: Option<Standing>,
     record: &mut Record,
 ) {
+    if let Some(standing) = known {
+        record.stands(standing);
+    }
     if matches!(endpoint.announcement, Announcement::Off) {
         return;
     }
@@ -42,6 +45,9 @@ fn announce(
             let limiter = &record.worker().shared.limiter;
             let standing = |quota| Some((quota, limiter.standing(quota, subject)?));
             let standings: Vec<_> = quotas.iter().filter_map(standing).collect();
+            standings
+                .iter()
+                .for_each(|(_, standing)| record.stands(*standing));
             announcement.announce(subject, &standings)
         }
     };
@@ -171,7 +177,11 @@ pub(super) fn refuse(
     record: &mut Record,
 ) -> Result<(), Refused> {
     if endpoint.report.contains(Step::Quota) {
-        record.would_refuse(Step::Quota);
+        let quota = endpoint
+            .quotas
+            .get(shortage.quota)
+            .map(|quota| quota.name());
+        record.would_refuse(Step::Quota, Outcome::RateLimited, quota);
         return Ok(());
     }
     let refusal = Refusal::RateLimited {
@@ -202,7 +212,7 @@ pub(super) fn contract<'e>(
         record.selected(pin);
         (pin, activation)
     } else {
-        let would = |step, _| record.would_refuse(step);
+        let would = |step, refusal: Refusal| record.would_refuse(step, refusal.outcome(), None);
         match judge_reporting(&endpoint.first.contract, supplied, endpoint.report, would) {
             Verdict::Admit(activation) => (0, activation),
             Verdict::Refuse(refusal) => return Err(refused(refusal, 0)),
@@ -212,9 +222,10 @@ pub(super) fn contract<'e>(
     match method::judge(&envelope.method, pinned, endpoint.methods.as_deref()) {
         Ok(()) => {}
         Err(
-            Refusal::UnsupportedOperation { .. } | Refusal::PushNotificationNotSupported { .. },
+            refusal @ (Refusal::UnsupportedOperation { .. }
+            | Refusal::PushNotificationNotSupported { .. }),
         ) if endpoint.report.contains(Step::Capability) => {
-            record.would_refuse(Step::Capability);
+            record.would_refuse(Step::Capability, refusal.outcome(), None);
         }
         Err(refusal) => return Err(refused(refusal, pin)),
     }

@@ -79,7 +79,7 @@ where
         return answer;
     }
     let snapshot = worker.snapshot();
-    let mut record = Record::begin(worker, connection, &head, snapshot.generation);
+    let mut record = Record::begin(worker, connection, &head, &snapshot);
     let onward = &worker.pools;
     let mut held = None;
     let kept = (&mut held, &mut *record);
@@ -122,6 +122,7 @@ where
     match errand {
         Errand::Call(endpoint, place) => {
             record.at(endpoint);
+            record.supplied(&head.fields);
             let call = Call {
                 worker,
                 connection,
@@ -404,7 +405,7 @@ async fn send(
     };
     match answer {
         Ok(reply) => {
-            record.answered(reply.at.duration_since(since));
+            record.answered(reply.at.duration_since(since), reply.attempts);
             Ok(reply)
         }
         Err(fault) => {

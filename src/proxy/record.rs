@@ -25,13 +25,14 @@ use super::client::Told;
 use super::request_id::RequestId;
 use super::trace::Trace;
 use super::worker::Worker;
-use crate::http1::{Known, RequestHead};
-use crate::limit::{Announced, Caller, Seats};
+use crate::http1::{Fields, Known, RequestHead};
+use crate::limit::{Announced, Caller, Seats, Standing};
 use crate::observe::otlp::Recorded;
 use crate::observe::{LOCAL, Line, Presence, Timestamp};
-use crate::protocol::{Activation, Envelope, Outcome, Step, Steps};
-use crate::state::Endpoint;
+use crate::protocol::{Activation, Envelope, Noted, Outcome, Step, Steps, Supplied};
 use crate::state::connection::Connection;
+use crate::state::findings::Finding;
+use crate::state::{Endpoint, Snapshot};
 use crate::upstream::Place;
 
 /// One request, from its head to its end.
@@ -42,6 +43,7 @@ pub(super) struct Record {
     started: Instant,
     ts: Timestamp,
     generation: u64,
+    config_hash: [u8; 8],
     version: Version,
     method: Method,
     uri: Uri,
@@ -57,10 +59,13 @@ pub(super) struct Record {
     pin: usize,
     caller: Option<Caller>,
     rpc: Remembered,
+    supplied: Noted,
     fills_version: bool,
     fills_extensions: bool,
-    /// When it went to the upstream.
-    forwarded: Option<Instant>,
+    /// How long after its head it was handed over, if it was.
+    forwarded: Option<Duration>,
+    /// How often, once answered.
+    attempts: u8,
     reported: Steps,
     stripped_query: bool,
     why: Option<Cow<'static, str>>,
@@ -80,6 +85,8 @@ pub(super) struct Record {
     seats: Option<Seats>,
     /// Who decided on quotas of which a store keeps some.
     limit_source: Option<&'static str>,
+    /// How much the tightest quota has left.
+    limit_remaining: Option<u32>,
 }
 
 impl Record {
@@ -88,14 +95,15 @@ impl Record {
         worker: &Rc<Worker>,
         connection: &Rc<Connection>,
         head: &RequestHead,
-        generation: u64,
+        snapshot: &Snapshot,
     ) -> Box<Self> {
         let (started, ts) = (Instant::now(), worker.now());
         connection.begin(started);
         Box::new(Self {
             started,
             ts,
-            generation,
+            generation: snapshot.generation,
+            config_hash: snapshot.effective.short,
             version: head.version,
             method: head.method.clone(),
             uri: head.uri.clone(),
@@ -108,9 +116,11 @@ impl Record {
             pin: 0,
             caller: None,
             rpc: Remembered::default(),
+            supplied: Noted::NOTHING,
             fills_version: false,
             fills_extensions: false,
             forwarded: None,
+            attempts: 1,
             reported: Steps::NONE,
             stripped_query: false,
             why: None,
@@ -125,6 +135,7 @@ impl Record {
             place: None,
             seats: None,
             limit_source: None,
+            limit_remaining: None,
             worker: Rc::clone(worker),
             connection: Rc::clone(connection),
         })
@@ -175,6 +186,12 @@ impl Record {
         self.limit_source = Some(by);
     }
 
+    /// How the caller stands with its tightest quota.
+    pub(super) fn stands(&mut self, standing: Standing) {
+        let before = self.limit_remaining.unwrap_or(u32::MAX);
+        self.limit_remaining = Some(standing.remaining().min(before));
+    }
+
     /// A trusted proxy told who the client is.
     pub(super) fn told(&mut self, told: Option<Rc<Told>>) {
         self.told = told;
@@ -188,6 +205,16 @@ impl Record {
     /// The endpoint, once found.
     pub(super) fn endpoint(&self) -> Option<&Arc<Endpoint>> {
         self.endpoint.as_ref()
+    }
+
+    /// It is a call, with this under its headers.
+    pub(super) fn supplied(&mut self, fields: &Fields) {
+        if let Some(endpoint) = &self.endpoint {
+            let others = endpoint.others.iter();
+            let pins = std::iter::once(&endpoint.first).chain(others);
+            let pinned = pins.map(|pin| &pin.contract.extension);
+            self.supplied = Noted::of(Supplied::new(fields), pinned);
+        }
     }
 
     /// The caller is known.
@@ -229,11 +256,23 @@ impl Record {
         }
     }
 
-    /// A step in report mode would have refused.
-    pub(super) fn would_refuse(&mut self, step: Step) {
+    /// A step in report mode would have refused, for this reason; a quota by its name.
+    pub(super) fn would_refuse(&mut self, step: Step, outcome: Outcome, quota: Option<&str>) {
         self.reported.insert(step);
-        if let Some(endpoint) = &self.endpoint {
-            endpoint.meters.reported(step);
+        let Some(endpoint) = &self.endpoint else {
+            return;
+        };
+        endpoint.meters.reported(step);
+        if let Some(findings) = &endpoint.findings {
+            findings.note(&Finding {
+                step,
+                outcome,
+                quota,
+                caller: self.caller.as_ref(),
+                request_id: self.request_id.as_str(),
+                at: self.ts,
+                generation: self.generation,
+            });
         }
     }
 
@@ -253,13 +292,14 @@ impl Record {
     /// The request goes to the upstream now.
     pub(super) fn forwarding(&mut self) -> Instant {
         let now = Instant::now();
-        self.forwarded = Some(now);
+        self.forwarded = Some(now.duration_since(self.started));
         now
     }
 
-    /// The upstream's response head came after so long.
-    pub(super) fn answered(&mut self, took: Duration) {
+    /// The upstream's response head came after so long, to so many attempts.
+    pub(super) fn answered(&mut self, took: Duration, attempts: u8) {
         self.upstream_took = Some(took);
+        self.attempts = attempts;
         if let Some(endpoint) = &self.endpoint {
             endpoint.meters.answered(took);
         }
@@ -335,6 +375,10 @@ impl Drop for Record {
         line.client_ip = client.to_str().ok();
         line.peer_ip = self.connection.via.as_deref();
         line.listener = Some(&self.connection.listener.name);
+        if let Some(session) = self.connection.session() {
+            line.tls_version = Some(session.version);
+            line.sni = session.sni.as_deref();
+        }
         line.protocol = Some(protocol(self.version));
         line.method = Some(self.method.as_str());
         line.host = self.host.as_deref();
@@ -345,6 +389,7 @@ impl Drop for Record {
         line.rpc_method = rpc_method;
         line.rpc_id = rpc_id;
         line.skill = skill;
+        line.supplied = self.supplied;
         line.normalized = normalized;
         line.status = self.status.map(|status| status.as_u16());
         if let Some(made) = &self.answer {
@@ -359,22 +404,25 @@ impl Drop for Record {
             }
         }
         line.limit_source = self.limit_source.or(line.limit_source);
+        line.limit_remaining = self.limit_remaining;
         line.reported = self.reported;
         line.stripped_query = self.stripped_query;
         line.why = self.why.as_deref();
         line.upstream = endpoint
             .filter(|_| self.forwarded.is_some())
             .map(|endpoint| &*endpoint.pin(self.pin).upstream.name);
+        line.attempts = Some(self.attempts).filter(|attempts| *attempts != 1);
         line.bytes_in = self.bytes_in;
         line.bytes_out = self.bytes_out;
         line.duration = took;
         line.upstream_duration = self.upstream_took;
+        line.overhead = self.forwarded;
         line.user_agent = self.user_agent.as_deref();
         line.generation = self.generation;
+        line.config_hash = self.config_hash;
         self.worker.pen.write(&line);
         if let (Some((call, parent, exchange)), Some(tracer)) = (recorded, &self.worker.tracer) {
-            let after = |since: Instant| (exchange, since.duration_since(self.started));
-            let exchange = self.forwarded.map(after);
+            let exchange = self.forwarded.map(|after| (exchange, after));
             tracer.record(
                 &line,
                 &Recorded {

@@ -200,6 +200,9 @@ fn announce(
         .enumerate()
         .filter_map(standing)
         .collect();
+    standings
+        .iter()
+        .for_each(|(_, standing)| record.stands(*standing));
     let announced = endpoint.announcement.announce(subject, &standings);
     record.announces(announced);
 }

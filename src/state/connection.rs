@@ -31,11 +31,22 @@ pub struct Connection {
     client: IpAddr,
     /// What the client's certificate says, where it showed one.
     certificate: OnceCell<Box<Certificate>>,
+    /// What was agreed on in its handshake, over TLS.
+    session: OnceCell<Box<Session>>,
     /// Whom it showed by the configuration of this generation.
     shows: Cell<(u64, Shows)>,
     phase: Cell<Phase>,
     since: Cell<Instant>,
     in_flight: Cell<usize>,
+}
+
+/// What a handshake agreed on.
+#[derive(Debug)]
+pub struct Session {
+    /// `TLSv1.2` or `TLSv1.3`.
+    pub version: &'static str,
+    /// The name that the client asked for.
+    pub sni: Option<Box<str>>,
 }
 
 /// What a connection is doing, which tells what deadline holds.
@@ -82,6 +93,7 @@ impl Connection {
             is_told,
             client: address,
             certificate: OnceCell::new(),
+            session: OnceCell::new(),
             shows: Cell::default(),
             phase: Cell::new(Phase::Head),
             since: Cell::new(now),
@@ -101,6 +113,18 @@ impl Connection {
         // There is one handshake, so it is shown once.
         self.certificate
             .get_or_init(|| Box::new(Certificate::read(der)));
+    }
+
+    /// A handshake has agreed on this.
+    pub fn secured(&self, session: Session) {
+        // There is one handshake.
+        self.session.get_or_init(|| Box::new(session));
+    }
+
+    /// What the handshake agreed on; none in clear.
+    #[must_use]
+    pub fn session(&self) -> Option<&Session> {
+        self.session.get().map(|session| &**session)
     }
 
     /// Whom the client's certificate shows by the configuration of a generation, counted from 1.

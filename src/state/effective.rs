@@ -18,6 +18,8 @@ pub struct Effective {
     pub configuration: Box<RawValue>,
     /// `sha256:` and the digest of the bytes of `configuration`, in hexadecimal.
     pub hash: Box<str>,
+    /// The first eight of its digits, for lines of logs.
+    pub short: [u8; 8],
 }
 
 impl Effective {
@@ -34,8 +36,11 @@ impl Effective {
             // Writing to a string does not fail.
             write!(hash, "{byte:02x}").ok();
         }
+        let digits = hash.split_once(':').map_or("", |(_, digits)| digits);
+        let short = digits.as_bytes().first_chunk().copied();
         Self {
             configuration: shown,
+            short: short.unwrap_or(*b"00000000"),
             hash: hash.into(),
         }
     }

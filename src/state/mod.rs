@@ -5,12 +5,14 @@
 
 pub mod connection;
 pub mod effective;
+pub mod findings;
 pub mod gate;
 pub mod guard;
 pub mod issuers;
 pub mod leaving;
 pub mod listener;
 pub mod live;
+pub mod logs;
 pub mod readiness;
 pub mod reload;
 pub mod routes;
@@ -23,11 +25,13 @@ pub mod twin;
 pub mod watch;
 
 pub use effective::Effective;
+pub use findings::Findings;
 pub use gate::Gate;
 pub use issuers::{Issuer, Issuers, Keys};
 pub use leaving::Leaving;
 pub use listener::{Listener, Networks};
 pub use live::Live;
+pub use logs::Logs;
 pub use readiness::Readiness;
 pub use reload::{Attempt, Preview, Rejected, Reloader, Standing};
 pub use rule::{Lines, Rule};

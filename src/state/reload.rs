@@ -330,6 +330,8 @@ impl Reloader {
         if !fixed.is_empty() {
             return Err(Rejected::RestartNeeded(fixed));
         }
+        let logs = &self.shared.logs;
+        logs.prepare(&settings.log).map_err(Rejected::Problems)?;
         // Before the certificates: what cannot be opened must change nothing.
         let opened = self.sockets.open(&settings).map_err(Rejected::Problems)?;
         let loaded = self
@@ -366,6 +368,8 @@ impl Reloader {
             &self.keyring,
             Some(previous),
         );
+        self.shared.logs.apply(&settings.log);
+        self.shared.findings.keep(&next.endpoints);
         let (kept, hash) = (next.stores.clone(), next.effective.hash.clone());
         self.live.replace(next);
         if let Some(uptake) = opened.put_in_force(&self.keyring) {

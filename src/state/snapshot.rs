@@ -11,8 +11,10 @@ use arc_swap::ArcSwap;
 use http::header::HeaderValue;
 
 use super::effective::Effective;
+use super::findings::{Findings, Found};
 use super::gate::Gate;
 use super::issuers::Issuers;
+use super::logs::Logs;
 use super::routes::Routes;
 use super::stores;
 use super::tls::Keyring;
@@ -35,6 +37,10 @@ pub struct Shared {
     pub clock: Arc<dyn Clock>,
     /// Where connections to stores live.
     pub stores: Thread,
+    /// What of the logs can be changed.
+    pub logs: Logs,
+    /// What steps in report mode would have refused.
+    pub findings: Findings,
 }
 
 /// One compiled configuration.
@@ -93,6 +99,8 @@ pub struct Endpoint {
     pub http_status: HttpStatus,
     /// Steps that only count and log.
     pub report: Steps,
+    /// What those would have refused; none where there is no such step.
+    pub findings: Option<Arc<Found>>,
     /// The methods it serves, where it lists them.
     pub methods: Option<Box<[Box<str>]>>,
     /// Its counters.
@@ -255,6 +263,7 @@ fn compile_endpoint(
         groups: stores::groups(endpoint, &rules, settings, stores),
         http_status: endpoint.http_status,
         report: endpoint.report,
+        findings: shared.findings.at(&endpoint.name, endpoint.report),
         methods: endpoint
             .methods
             .as_ref()

@@ -8,6 +8,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::findings::Findings;
+use super::logs::Logs;
 use super::snapshot::{Shared, Snapshot, compile};
 use super::tls::Keyring;
 use crate::config::Settings;
@@ -27,6 +29,8 @@ pub fn apart(clock: &Arc<dyn Clock>, in_flight: i64) -> Shared {
         metrics,
         clock: Arc::clone(clock),
         stores: Thread::default(),
+        logs: Logs::default(),
+        findings: Findings::default(),
     }
 }
 

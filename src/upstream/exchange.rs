@@ -32,6 +32,7 @@ impl Pools {
             return Box::pin(http2::exchange(&self.http2, upstream, request)).await;
         }
         let pool = self.of(upstream);
+        let mut attempts = 1;
         let timeouts = &upstream.timeouts;
         if let Some(mut connection) = pool.take_idle(upstream, now) {
             let sent = connection
@@ -39,22 +40,24 @@ impl Pools {
                 .send(request, now + timeouts.response)
                 .await;
             match sent {
-                Ok(answer) => return Ok(reply(Held { pool, connection }, answer, upstream)),
+                Ok(answer) => {
+                    return Ok(reply(Held { pool, connection }, answer, upstream, attempts));
+                }
                 Err(Sending::Failed(fault)) => return Err(fault),
-                Err(Sending::NothingWritten) => {}
+                Err(Sending::NothingWritten) => attempts += 1,
             }
         }
         let mut connection = pool.connect(upstream).await?;
         let due = Instant::now() + timeouts.response;
         match connection.http1.send(request, due).await {
-            Ok(answer) => Ok(reply(Held { pool, connection }, answer, upstream)),
+            Ok(answer) => Ok(reply(Held { pool, connection }, answer, upstream, attempts)),
             Err(Sending::Failed(fault)) => Err(fault),
             Err(Sending::NothingWritten) => Err(Fault::unsent(Cause::Reset)),
         }
     }
 }
 
-fn reply(held: Held, answer: Answer, upstream: &Upstream) -> Reply {
+fn reply(held: Held, answer: Answer, upstream: &Upstream, attempts: u8) -> Reply {
     let at = Instant::now();
     let (head, body) = Body::new(held, answer, upstream.timeouts.idle, at);
     Reply {
@@ -62,5 +65,6 @@ fn reply(held: Held, answer: Answer, upstream: &Upstream) -> Reply {
         fields: head.fields,
         body: body.into(),
         at,
+        attempts,
     }
 }

@@ -31,7 +31,7 @@ use pool::Lease;
 pub(super) use pool::Pools;
 
 /// Connections on which a request may turn out impossible to begin before we give up.
-const ATTEMPTS: usize = 4;
+const ATTEMPTS: u8 = 4;
 
 /// Sends one request and waits for the response head.
 ///
@@ -45,7 +45,7 @@ pub(super) async fn exchange(
     let pool = pools.of(upstream);
     let mut may_resend = true;
     let mut last = Fault::unsent(Cause::Reset);
-    for _ in 0..ATTEMPTS {
+    for attempt in 1..=ATTEMPTS {
         let lease = pool.lease(upstream).await?;
         let (answer, sending) = match begin(&lease, head(request, upstream)?, request.body) {
             Ok(begun) => begun,
@@ -60,7 +60,13 @@ pub(super) async fn exchange(
             }
         };
         match timeout(upstream.timeouts.response, answer).await {
-            Ok(Ok(response)) => return accept(response, sending, lease, upstream.timeouts.idle),
+            Ok(Ok(response)) => {
+                let reply = accept(response, sending, lease, upstream.timeouts.idle)?;
+                return Ok(Reply {
+                    attempts: attempt,
+                    ..reply
+                });
+            }
             Ok(Err(error)) if was_not_processed(&error) && may_resend => {
                 may_resend = false;
                 lease.retire();
@@ -145,6 +151,7 @@ fn accept(
         fields: Fields::from(head.headers),
         body: body.into(),
         at,
+        attempts: 1,
     })
 }
 

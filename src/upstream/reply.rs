@@ -23,6 +23,8 @@ pub struct Reply {
     pub body: ReplyBody,
     /// When the head came.
     pub at: Instant,
+    /// How often the request was put on a connection for it.
+    pub attempts: u8,
 }
 
 /// The body of a response. Dropped before its end, it ends the exchange.

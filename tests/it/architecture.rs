@@ -63,7 +63,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "listen", "admin",
         ],
     ),
-    ("cli", &["config", "credential", "app", "demo"]),
+    ("cli", &["protocol", "config", "credential", "app", "demo"]),
 ];
 
 /// The most production lines of a file: those above its tests.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use forecourt::config::{self, Format};
 use forecourt::observe::{Line, NAMES, Rfc3339, Timestamp};
-use forecourt::protocol::{Outcome, Step};
+use forecourt::protocol::{Noted, Outcome, Step};
 
 use crate::support::gateway::dealer_with;
 use crate::support::tls::Authority;
@@ -195,6 +195,8 @@ fn the_access_log_table_is_the_fields_of_a_line() {
         client_ip: Some("192.0.2.7"),
         peer_ip: Some("10.0.0.1"),
         listener: Some("public"),
+        tls_version: Some("TLSv1.3"),
+        sni: Some("gw.example"),
         protocol: Some("HTTP/1.1"),
         method: Some("POST"),
         host: Some(b"h"),
@@ -205,6 +207,7 @@ fn the_access_log_table_is_the_fields_of_a_line() {
         rpc_method: Some(b"m"),
         rpc_id: Some(b"1"),
         skill: Some(b"s"),
+        supplied: Noted::read(Some("1.0"), Some(["aap/3.0"].into_iter()), 1),
         normalized: &["a2a-version"],
         status: Some(200),
         rpc_code: Some(1),
@@ -213,17 +216,22 @@ fn the_access_log_table_is_the_fields_of_a_line() {
         quota: Some("q"),
         cost: Some(10),
         limit_source: Some("local"),
+        limit_remaining: Some(1),
         retry_after_ms: Some(1),
         reported: Step::ALL.into_iter().collect(),
         stripped_query: true,
         why: Some("w"),
         upstream: Some("u"),
+        attempts: Some(2),
         bytes_in: 1,
         bytes_out: 1,
         duration: Duration::ZERO,
         upstream_duration: Some(Duration::ZERO),
+        overhead: Some(Duration::ZERO),
         user_agent: Some(b"a"),
         generation: 1,
+        config_hash: *b"1f40fc92",
+        sampled: Some(100_000),
     };
     let mut written = Vec::new();
     line.append(&mut written, &mut Rfc3339::default());

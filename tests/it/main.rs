@@ -41,6 +41,7 @@ mod including;
 mod lifecycle;
 mod limit;
 mod listeners;
+mod log;
 mod memory;
 mod office;
 mod operators;

@@ -225,15 +225,15 @@ fn the_status_remembers_the_last_reload_with_every_problem() {
     assert_eq!(problems[1]["hint"], "write \"/a2a\"");
     assert!(problems[1]["line"].as_u64().unwrap() > 5);
 
-    let moved = PRELUDE.replace("access.log", "elsewhere.log");
+    let moved = PRELUDE.replace("[log]", "[log]\nformat = \"text\"");
     gateway.write_whole(&format!("{moved}{}", with_secret(&upstream)));
     assert!(gateway.inner.reload().is_err());
     assert_eq!(
         last(),
         json!({
             "at": NOW, "order": "reload", "result": "rejected", "generation": null, "of": null,
-            "restart_needed": ["log"], "problems": [], "guard": null,
-            "text": "restart needed: [log] changed"
+            "restart_needed": ["log.format"], "problems": [], "guard": null,
+            "text": "restart needed: [log.format] changed"
         })
     );
 

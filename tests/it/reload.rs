@@ -364,7 +364,10 @@ fn what_needs_a_restart_is_refused_whole() {
     for (next, table) in [
         (changed.replace("workers = 1", "workers = 2"), "[runtime]"),
         (other_port(admin), "[admin.address]"),
-        (changed.replace("access.log", "other.log"), "[log]"),
+        (
+            changed.replace("[log]", "[log]\nformat = \"text\""),
+            "[log.format]",
+        ),
     ] {
         gateway.write_whole(&next);
         let problem = rejected(&gateway);

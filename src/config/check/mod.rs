@@ -13,6 +13,7 @@ mod files;
 mod front;
 mod issuer;
 mod listener;
+mod log;
 mod names;
 mod quota;
 mod reload;
@@ -33,12 +34,12 @@ use crate::config::problem::Problems;
 use crate::config::read::{At, Field};
 use crate::config::report::{Finding, Report};
 use crate::config::settings::{
-    AccessLog, Authenticate, Callers, Identify, Level, Limits, Log, LogFormat, Origin, Runtime,
-    Settings, Shutdown,
+    Authenticate, Callers, Identify, Limits, Origin, Runtime, Settings, Shutdown,
 };
 use crate::config::web::Host;
-use crate::config::word::{Filled, Integer};
+use crate::config::word::Integer;
 use endpoint::Rooms;
+use files::Files;
 use names::Names;
 
 /// The settings, or `None` when something was reported that fails the load.
@@ -103,7 +104,7 @@ pub(crate) fn check(file: File, directory: &Path, report: &Report<'_>) -> Option
         listeners: listeners.into_iter().collect::<Option<_>>()?,
         admin,
         limits,
-        log: log(&file.log, directory),
+        log: log::log(&file.log, Files { directory, report }),
         shutdown: Shutdown {
             delay: file.delay.or(Duration::ZERO),
             timeout: file.timeout.or(Duration::from_secs(25)),
@@ -187,22 +188,6 @@ const fn size(field: &Field<Size>, default: u64) -> Option<u64> {
         Field::Absent => Some(default),
         Field::Wrong => None,
         Field::Given(at) => Some(at.value.0),
-    }
-}
-
-fn log(file: &file::Log, directory: &Path) -> Log {
-    let access = match file.access.value() {
-        None => AccessLog::Stdout,
-        Some(Filled(text)) => match &*text {
-            "stdout" => AccessLog::Stdout,
-            "off" => AccessLog::Off,
-            path => AccessLog::File(directory.join(path)),
-        },
-    };
-    Log {
-        access,
-        format: file.format.or(LogFormat::Json),
-        level: file.level.or(Level::Info),
     }
 }
 

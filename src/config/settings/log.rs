@@ -2,11 +2,19 @@
 
 use std::path::PathBuf;
 
+use super::Place;
+
 /// `[log]`: what is written where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Log {
     /// Where the line per request goes. Default standard output.
     pub access: AccessLog,
+    /// Where a file is named, if one is.
+    pub access_place: Option<Place>,
+    /// How that line is spelled. Default JSON.
+    pub access_format: AccessFormat,
+    /// Of lines whose outcome is `ok`, how many in a million are written. Default all.
+    pub access_ok_millionths: u32,
     /// How diagnostics are written. Default JSON.
     pub format: LogFormat,
     /// Which diagnostics are written. Default `info`.
@@ -22,6 +30,29 @@ pub enum AccessLog {
     Off,
     /// A file, resolved against the directory of the configuration file; appended to.
     File(PathBuf),
+}
+
+/// How the line per request is spelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AccessFormat {
+    /// One JSON object a line.
+    Json,
+    /// As nginx and Apache do in their combined format, with the request's id and outcome after it.
+    Combined,
+}
+
+impl AccessFormat {
+    /// Every format.
+    pub const ALL: [Self; 2] = [Self::Json, Self::Combined];
+
+    /// The name used in configuration.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Json => "json",
+            Self::Combined => "combined",
+        }
+    }
 }
 
 /// How diagnostics are written.

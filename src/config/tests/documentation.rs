@@ -53,7 +53,7 @@ fn keys() -> Vec<(&'static str, &'static str)> {
 fn the_full_example_names_every_key() {
     let text = fs::read_to_string(repository("config/forecourt.toml")).unwrap();
     let keys = keys();
-    assert_eq!(keys.len(), 133);
+    assert_eq!(keys.len(), 135);
     for (section, key) in keys {
         let is_named = match section {
             "the file" if key == "include" => text.contains("\n# include = [\""),

@@ -59,7 +59,7 @@ fn what_is_shown_reads_back_as_the_same_settings() {
             count += 1;
         }
     }
-    assert_eq!((count, without_secrets), (22, 17));
+    assert_eq!((count, without_secrets), (23, 18));
 }
 
 #[test]

@@ -314,12 +314,18 @@ fn what_needs_a_restart_is_named() {
     assert!(one.restart_needed(&changed("8080", "8081")).is_empty());
     let all = format!(
         "[runtime]\nworkers = 1\n[admin]\naddress = \"127.0.0.1:0\"\n[log]\naccess = \"off\"\n\
+         access_format = \"combined\"\naccess_ok_sample = \"5%\"\nlevel = \"debug\"\nformat = \"text\"\n\
          [limits]\nbody = \"2MiB\"\nlimiter_keys = 7\n{text}"
     );
     let all = toml(&all).unwrap();
     assert_eq!(
         one.restart_needed(&all),
-        ["runtime", "admin.address", "log", "limits.limiter_keys"]
+        [
+            "runtime",
+            "admin.address",
+            "log.format",
+            "limits.limiter_keys"
+        ]
     );
 }
 

@@ -80,6 +80,22 @@ fn write(pen: &Pen, id: &str) {
     });
 }
 
+fn manner(to: &Destination) -> Manner {
+    Manner {
+        to: to.clone(),
+        ..Manner::default()
+    }
+}
+
+fn start(to: &Destination) -> io::Result<AccessLog> {
+    AccessLog::start(&manner(to), Counter::default())
+}
+
+fn turn(log: &AccessLog, to: &Destination) {
+    let switch = log.switch();
+    switch.apply(switch.prepare(&manner(to)).unwrap());
+}
+
 fn id(line: &str) -> Option<String> {
     let value: serde_json::Value = serde_json::from_str(line).ok()?;
     Some(value["request_id"].as_str()?.to_owned())
@@ -214,7 +230,7 @@ fn a_file_is_appended_to_and_can_be_rotated_and_switched_off() {
     let path = folder.path().join("access.log");
     std::fs::write(&path, "before\n").unwrap();
     let to = Destination::File(path.clone());
-    let log = AccessLog::start(&to, Counter::default()).unwrap();
+    let log = start(&to).unwrap();
     let pen = log.pen();
     write(&pen, "1");
     assert!(log.flush(LONG));
@@ -222,16 +238,16 @@ fn a_file_is_appended_to_and_can_be_rotated_and_switched_off() {
     let rotated = folder.path().join("access.log.1");
     std::fs::rename(&path, &rotated).unwrap();
     write(&pen, "2");
-    log.redirect(&to).unwrap();
+    log.switch().reopen().unwrap();
     assert!(log.flush(LONG));
     write(&pen, "3");
     assert!(log.flush(LONG));
 
     let missing = Destination::File(folder.path().join("no/such/folder"));
-    assert!(log.redirect(&missing).is_err());
-    log.redirect(&Destination::Off).unwrap();
+    assert!(log.switch().prepare(&manner(&missing)).is_err());
+    turn(&log, &Destination::Off);
     write(&pen, "4");
-    log.redirect(&to).unwrap();
+    turn(&log, &to);
     write(&pen, "5");
     drop(log);
     write(&pen, "6");
@@ -244,20 +260,20 @@ fn a_file_is_appended_to_and_can_be_rotated_and_switched_off() {
     };
     assert_eq!(ids(&rotated), ["", "1", "2"]);
     assert_eq!(ids(&path), ["3", "5"]);
-    assert!(AccessLog::start(&missing, Counter::default()).is_err());
+    assert!(start(&missing).is_err());
 }
 
 #[test]
 fn a_line_between_switching_on_and_the_writer_knowing_it_is_kept() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("access.log");
-    let log = AccessLog::start(&Destination::Off, Counter::default()).unwrap();
+    let log = start(&Destination::Off).unwrap();
     let pen = log.pen();
-    // What `redirect` does first.
+    // What `Switch::apply` does first.
     log.desk.on.store(true, Ordering::Relaxed);
     write(&pen, "1");
     assert!(log.flush(LONG));
-    log.redirect(&Destination::File(path.clone())).unwrap();
+    turn(&log, &Destination::File(path.clone()));
     drop(log);
     let text = std::fs::read_to_string(path).unwrap();
     assert_eq!(text.lines().filter_map(id).next().as_deref(), Some("1"));
@@ -265,6 +281,65 @@ fn a_line_between_switching_on_and_the_writer_knowing_it_is_kept() {
 
 #[test]
 fn stdout_can_be_opened() {
-    let log = AccessLog::start(&Destination::Stdout, Counter::default()).unwrap();
+    let log = start(&Destination::Stdout).unwrap();
     assert!(log.flush(LONG));
+}
+
+#[test]
+fn the_spelling_can_be_changed_and_the_same_file_is_not_opened_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("access.log");
+    let to = Destination::File(path.clone());
+    let log = start(&to).unwrap();
+    let pen = log.pen();
+    write(&pen, "1");
+    assert!(log.flush(LONG));
+    // A new file of this name would be seen by whoever opened it.
+    std::fs::rename(&path, folder.path().join("moved")).unwrap();
+    let combined = Manner {
+        spelling: Spelling::Combined,
+        ..manner(&to)
+    };
+    let switch = log.switch();
+    switch.apply(switch.prepare(&combined).unwrap());
+    write(&pen, "2");
+    drop(log);
+    assert!(!path.exists());
+    let text = std::fs::read_to_string(folder.path().join("moved")).unwrap();
+    let lines: Vec<_> = text.lines().collect();
+    assert_eq!(id(lines[0]).as_deref(), Some("1"));
+    assert!(lines[1].ends_with("\"2\" ok"), "{text}");
+}
+
+#[test]
+fn of_lines_that_went_well_a_share_is_written_and_says_so() {
+    let paper = Paper::default();
+    let (log, dropped) = paper.log();
+    let pen = log.pen();
+    let tenth = Manner {
+        ok_millionths: 100_000,
+        ..Manner::default()
+    };
+    // The paper stays: there is nothing to open for it.
+    log.desk.set(&tenth);
+    let all = 2000;
+    for number in 0..all {
+        write(&pen, &number.to_string());
+        pen.write(&Line {
+            request_id: Some(number.to_string().as_bytes()),
+            ..Line::new(Timestamp::UNIX_EPOCH, Outcome::RateLimited)
+        });
+    }
+    assert!(log.flush(LONG));
+    let lines = paper.lines();
+    let (ok, others): (Vec<_>, Vec<_>) = lines.iter().partition(|line| line.contains("\"ok\""));
+    assert_eq!(others.len(), all);
+    assert!((all / 20..all / 5).contains(&ok.len()), "{}", ok.len());
+    assert!(ok.iter().all(|line| line.contains("\"sampled\":10}")));
+    assert!(!others.iter().any(|line| line.contains("sampled")));
+    assert_eq!(dropped.get(), 0);
+    log.desk.set(&Manner::default());
+    write(&pen, "all again");
+    assert!(log.flush(LONG));
+    assert_eq!(paper.lines().len(), lines.len() + 1);
 }

@@ -142,5 +142,9 @@ pub const NAMES: &[(&str, &str)] = &[
         "forecourt_admin_refused_total",
         "Requests on the admin socket that were refused, by reason",
     ),
+    (
+        "forecourt_log_level_changed",
+        "1 while the level of the diagnostics is not the configured one",
+    ),
     ("forecourt_build_info", "The version that runs; always 1"),
 ];

@@ -185,8 +185,7 @@ impl Rehearsal {
                 endpoint: None,
             });
         }
-        let generation = self.snapshot.generation;
-        let mut record = Record::begin(&self.worker, &self.connection, &head, generation);
+        let mut record = Record::begin(&self.worker, &self.connection, &head, &self.snapshot);
         let halt = Halt::default();
         let stop = self.walk(&halt, head, body.clone(), &mut record).await;
         let caller = record.caller().cloned();

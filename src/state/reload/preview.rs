@@ -97,6 +97,7 @@ impl Reloader {
         let compared = self
             .keyring
             .compare(&settings, &mut files, self.wall.now())?;
+        self.shared.logs.look(&settings.log)?;
         let (files, warnings) = compared;
         settings.warn(warnings);
         let tables = differences(&serving.settings, &settings);

@@ -82,6 +82,10 @@ impl Reloader {
         if previous.settings.serves_like(&target.settings) {
             return Ok(Reloaded::Unchanged(previous.generation));
         }
+        self.shared
+            .logs
+            .prepare(&target.settings.log)
+            .map_err(Rejected::Problems)?;
         let opened = self.sockets.open(&target.settings);
         let opened = opened.map_err(Rejected::Problems)?;
         *files = Files::look(tls::paths(&target.settings));
