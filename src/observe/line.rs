@@ -303,7 +303,7 @@ pub(super) fn without_query(path: &str) -> &str {
 }
 
 /// A `Host` with user and password is refused, and what stands before its `@` is told to nobody.
-fn without_user(host: &[u8]) -> &[u8] {
+pub(super) fn without_user(host: &[u8]) -> &[u8] {
     let user = host.iter().rposition(|byte| *byte == b'@');
     user.map_or(host, |at| host.get(at + 1..).unwrap_or_default())
 }

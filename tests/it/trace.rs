@@ -417,7 +417,7 @@ async fn over_http2_as_well() {
         .unwrap();
     let (call, _) = pair(spans);
     assert_eq!(hex(&call.parent_span_id), CALLER);
-    assert_eq!(told(&call.attributes)["network.protocol.version"], "2.0");
+    assert_eq!(told(&call.attributes)["network.protocol.version"], "2");
 }
 
 #[test]

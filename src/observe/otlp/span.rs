@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint};
 
-use crate::observe::line::Line;
+use crate::observe::line::{Line, without_user};
 use crate::observe::trace::Context;
 use crate::protocol::Outcome;
 
@@ -59,7 +59,7 @@ pub(super) fn append(
 }
 
 fn call(out: &mut Vec<u8>, line: &Line<'_>, spans: &Recorded) {
-    let method = line.method.unwrap_or("HTTP");
+    let (method, _) = method(line);
     ids(
         out,
         &spans.call.trace,
@@ -74,29 +74,18 @@ fn call(out: &mut Vec<u8>, line: &Line<'_>, spans: &Recorded) {
     let start = nanos(line);
     fixed64(out, 7, start);
     fixed64(out, 8, start.saturating_add(ns(line.duration)));
-    http(out, line);
+    both(out, line);
     word(out, "url.path", line.path.map(before_query));
-    raw(out, "server.address", line.host);
+    let host = line.host.map(|host| without_port(without_user(host)));
+    raw(out, "server.address", host);
     word(out, "client.address", line.client_ip);
     word(out, "network.peer.address", line.peer_ip);
-    word(
-        out,
-        "network.protocol.version",
-        line.protocol.and_then(|it| it.strip_prefix("HTTP/")),
-    );
+    word(out, "network.protocol.version", line.protocol.map(version));
     raw(out, "user_agent.original", line.user_agent);
-    if line.rpc_method.is_some() {
-        word(out, "rpc.system", Some("jsonrpc"));
-        raw(out, "rpc.method", line.rpc_method);
-    }
     if let Some(code) = line.rpc_code {
         int(out, "rpc.jsonrpc.error_code", code);
     }
-    word(out, "forecourt.endpoint", line.endpoint);
-    word(out, "forecourt.contract", line.contract);
     word(out, "forecourt.caller", line.caller);
-    raw(out, "forecourt.skill", line.skill);
-    word(out, "forecourt.outcome", Some(line.outcome.label()));
     word(out, "forecourt.quota", line.quota);
     raw(out, "forecourt.request_id", line.request_id);
     word(out, "forecourt.error_id", line.error_id);
@@ -105,7 +94,7 @@ fn call(out: &mut Vec<u8>, line: &Line<'_>, spans: &Recorded) {
         "forecourt.generation",
         i64::try_from(line.generation).unwrap_or(i64::MAX),
     );
-    status(out, line);
+    status(out, line, fails_here(line));
     // Where the caller's span stands, we do know: elsewhere.
     let remote = if spans.parent.is_some() { IS_REMOTE } else { 0 };
     flags(out, spans, HAS_IS_REMOTE | remote);
@@ -118,23 +107,33 @@ fn exchange(
     (id, after): ([u8; 8], Duration),
 ) {
     ids(out, &spans.call.trace, &id, Some(&spans.call.span));
-    text(out, 5, &[line.method.unwrap_or("HTTP")]);
+    text(out, 5, &[method(line).0]);
     number(out, 6, CLIENT);
     let start = nanos(line);
     fixed64(out, 7, start.saturating_add(ns(after)));
     fixed64(out, 8, start.saturating_add(ns(line.duration.max(after))));
-    http(out, line);
+    both(out, line);
     word(out, "forecourt.upstream", line.upstream);
     if let Some(took) = line.upstream_duration {
         double(out, "forecourt.upstream_ms", took.as_secs_f64() * 1e3);
     }
-    status(out, line);
+    // Every error of the dealer's own is one on the way there.
+    let failed = fails_here(line) || line.outcome == Outcome::UpstreamError;
+    status(out, line, failed);
     flags(out, spans, HAS_IS_REMOTE);
 }
 
-/// What both spans say of HTTP.
-fn http(out: &mut Vec<u8>, line: &Line<'_>) {
-    word(out, "http.request.method", line.method);
+/// What both spans say.
+fn both(out: &mut Vec<u8>, line: &Line<'_>) {
+    word(out, "forecourt.endpoint", line.endpoint);
+    word(out, "forecourt.contract", line.contract);
+    raw(out, "forecourt.skill", line.skill);
+    word(out, "forecourt.outcome", Some(line.outcome.label()));
+    if line.rpc_method.is_some() {
+        word(out, "rpc.system", Some("jsonrpc"));
+        raw(out, "rpc.method", line.rpc_method);
+    }
+    word(out, "http.request.method", method(line).1);
     if let Some(code) = line.status {
         int(out, "http.response.status_code", code.into());
     }
@@ -143,9 +142,40 @@ fn http(out: &mut Vec<u8>, line: &Line<'_>) {
     }
 }
 
+/// The method in a span's name, and as its attribute. A name that whoever calls made up is in neither.
+fn method<'a>(line: &Line<'a>) -> (&'a str, Option<&'a str>) {
+    const KNOWN: [&str; 9] = [
+        "POST", "GET", "HEAD", "OPTIONS", "PUT", "DELETE", "PATCH", "TRACE", "CONNECT",
+    ];
+    match line.method {
+        Some(method) if KNOWN.contains(&method) => (method, Some(method)),
+        Some(_) => ("HTTP", Some("_OTHER")),
+        None => ("HTTP", None),
+    }
+}
+
+/// `1.1` of `HTTP/1.1`, `2` of `HTTP/2.0`.
+fn version(protocol: &str) -> &str {
+    match protocol.strip_prefix("HTTP/").unwrap_or(protocol) {
+        "2.0" => "2",
+        other => other,
+    }
+}
+
+/// A host without its port.
+fn without_port(host: &[u8]) -> &[u8] {
+    let digits = host.iter().rev().take_while(|byte| byte.is_ascii_digit());
+    let port = host.len() - digits.count();
+    let before = port.checked_sub(1).and_then(|at| host.split_at_checked(at));
+    match before {
+        Some((name, [b':', ..])) => name,
+        _ => host,
+    }
+}
+
 /// A caller's mistake is no failure of a server's span; what came to nothing here or behind is.
-fn status(out: &mut Vec<u8>, line: &Line<'_>) {
-    let failed = match line.outcome {
+fn fails_here(line: &Line<'_>) -> bool {
+    match line.outcome {
         Outcome::UpstreamUnreachable
         | Outcome::UpstreamReset
         | Outcome::UpstreamTimeout
@@ -173,7 +203,10 @@ fn status(out: &mut Vec<u8>, line: &Line<'_>) {
         | Outcome::ClientGone
         | Outcome::NoRoute
         | Outcome::BadHttp => false,
-    };
+    }
+}
+
+fn status(out: &mut Vec<u8>, line: &Line<'_>, failed: bool) {
     if failed {
         let why = cut(line.why.unwrap_or_default());
         let length = 2 + if why.is_empty() { 0 } else { framed(why.len()) };
@@ -270,7 +303,9 @@ fn word(out: &mut Vec<u8>, key: &str, value: Option<&str>) {
 /// Text from traffic, which may be no text.
 fn raw(out: &mut Vec<u8>, key: &str, value: Option<&[u8]>) {
     if let Some(value) = value {
-        let value: Cow<'_, str> = String::from_utf8_lossy(value.get(..MOST).unwrap_or(value));
+        // Letters have four bytes at most: what is cut below is whole up to there.
+        let enough = value.get(..MOST + 4).unwrap_or(value);
+        let value: Cow<'_, str> = String::from_utf8_lossy(enough);
         word(out, key, Some(&value));
     }
 }

@@ -61,7 +61,7 @@ fn line() -> Line<'static> {
     line.client_ip = Some("10.0.0.7");
     line.protocol = Some("HTTP/2.0");
     line.method = Some("POST");
-    line.host = Some(b"lakeside.example.com");
+    line.host = Some(b"user:secret@lakeside.example.com:8443");
     line.path = Some("/a2a?key=secret");
     line.endpoint = Some("lakeside");
     line.contract = Some("aap/3.0");
@@ -121,7 +121,7 @@ fn two_spans_that_belong_together() {
         ("forecourt.skill", "lead.submit"),
         ("http.request.method", "POST"),
         ("http.response.status_code", "200"),
-        ("network.protocol.version", "2.0"),
+        ("network.protocol.version", "2"),
         ("rpc.jsonrpc.error_code", "-32029"),
         ("rpc.method", "SendMessage"),
         ("rpc.system", "jsonrpc"),
@@ -132,7 +132,21 @@ fn two_spans_that_belong_together() {
         assert_eq!(told.get(key).map(|it| &**it), Some(value), "{key}");
     }
     assert_eq!(told.len(), 20, "{told:?}");
-    assert_eq!(attributes(exchange)["forecourt.upstream"], "dealer");
+    let told = attributes(exchange);
+    for (key, value) in [
+        ("error.type", "rate_limited"),
+        ("forecourt.contract", "aap/3.0"),
+        ("forecourt.endpoint", "lakeside"),
+        ("forecourt.outcome", "rate_limited"),
+        ("forecourt.skill", "lead.submit"),
+        ("forecourt.upstream", "dealer"),
+        ("http.request.method", "POST"),
+        ("http.response.status_code", "200"),
+        ("rpc.method", "SendMessage"),
+        ("rpc.system", "jsonrpc"),
+    ] {
+        assert_eq!(told.get(key).map(|it| &**it), Some(value), "{key}");
+    }
     assert_eq!(attributes(exchange)["forecourt.upstream_ms"], "2.5");
     assert!(!format!("{spans:?}").contains("secret"));
     // A caller's mistake is no failure of ours.
@@ -151,7 +165,10 @@ fn failures_are_marked() {
     }
     line.why = None;
     line.outcome = Outcome::UpstreamError;
-    assert_eq!(decoded(&line, &recorded())[0].status, None);
+    // An error of the dealer's own: a failure on the way there, and none here.
+    let spans = decoded(&line, &recorded());
+    assert_eq!(spans[0].status, None);
+    assert_eq!(spans[1].status.clone().unwrap().code, 2);
     line.status = Some(503);
     assert_eq!(
         decoded(&line, &recorded())[0].status.clone().unwrap().code,
@@ -172,6 +189,52 @@ fn a_request_that_went_nowhere_has_one_span() {
         ("HTTP", &[][..])
     );
     assert_eq!(spans[0].flags, 0x101);
+}
+
+#[test]
+fn what_whoever_calls_made_up_is_no_name() {
+    let mut line = line();
+    let long = "X".repeat(9000);
+    for (method, name, told) in [("GET", "GET", "GET"), (&*long, "HTTP", "_OTHER")] {
+        line.method = Some(method);
+        let spans = decoded(&line, &recorded());
+        assert_eq!(spans[0].name, format!("{name} lakeside"));
+        assert_eq!(spans[1].name, name);
+        for span in &spans {
+            assert_eq!(attributes(span)["http.request.method"], told);
+        }
+    }
+}
+
+#[test]
+fn a_host_is_told_without_its_port_and_whoever_stands_before_it() {
+    let mut line = line();
+    for (host, told) in [
+        ("gw.example", "gw.example"),
+        ("gw.example:80", "gw.example"),
+        ("[::1]:80", "[::1]"),
+        ("[::1]", "[::1]"),
+        ("a:b@gw.example:1", "gw.example"),
+        (":1", ""),
+        ("7", "7"),
+        ("", ""),
+    ] {
+        line.host = Some(host.as_bytes());
+        assert_eq!(
+            attributes(&decoded(&line, &recorded())[0])["server.address"],
+            told,
+            "{host}"
+        );
+    }
+}
+
+#[test]
+fn a_cut_leaves_no_half_letter() {
+    let mut line = line();
+    let long = format!("{}\u{e9}", "x".repeat(MOST - 1));
+    line.user_agent = Some(long.as_bytes());
+    let told = attributes(&decoded(&line, &recorded())[0]);
+    assert_eq!(told["user_agent.original"], "x".repeat(MOST - 1));
 }
 
 proptest! {
