@@ -110,10 +110,8 @@ fn total(ground: &Ground, call: &Job, count: u64) -> Result<u64, Failure> {
         format!("--callgrind-out-file={}", out.display()),
     ];
     let manner = Manner {
-        workers: 1,
-        cores: None,
-        tls: false,
         under: under.into(),
+        ..Manner::plain(false)
     };
     let mut started = ground.start(Who::Forecourt, &manner)?;
     let told = load(&Job {

@@ -153,6 +153,7 @@ fn start(
             workers: entrant.workers,
             cores: Some(cores),
             tls: scenario.tls,
+            telling: entrant.telling,
             under: Vec::new(),
         },
     )?;

@@ -33,6 +33,38 @@ impl Who {
     }
 }
 
+/// What Forecourt tells of its requests, besides its metrics.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Telling {
+    /// Nothing.
+    Nothing,
+    /// A line each.
+    Log,
+    /// A line each, and the spans of this share of the traces; the metrics are pushed, too.
+    Traces(&'static str),
+}
+
+impl Telling {
+    /// What the environment has for it, with a collector at this port.
+    fn environment(self, collector: u16) -> Vec<(&'static str, String)> {
+        match self {
+            Self::Nothing | Self::Log => Vec::new(),
+            Self::Traces(share) => vec![
+                (
+                    "OTEL_EXPORTER_OTLP_ENDPOINT",
+                    format!("http://127.0.0.1:{collector}"),
+                ),
+                ("OTEL_METRICS_EXPORTER", "otlp".to_owned()),
+                ("OTEL_METRIC_EXPORT_INTERVAL", "1000".to_owned()),
+                ("OTEL_TRACES_SAMPLER", "parentbased_traceidratio".to_owned()),
+                ("OTEL_TRACES_SAMPLER_ARG", share.to_owned()),
+                // A collector that keeps up: nothing is dropped, everything is paid for.
+                ("OTEL_BSP_MAX_QUEUE_SIZE", "65536".to_owned()),
+            ],
+        }
+    }
+}
+
 /// Where everything is.
 pub(crate) struct Ground {
     /// Configurations, logs, certificates of this run.
@@ -56,8 +88,23 @@ pub(crate) struct Manner<'m> {
     /// The cores it may run on, as `taskset -c` takes them; `None`: any.
     pub(crate) cores: Option<&'m str>,
     pub(crate) tls: bool,
+    /// What Forecourt tells.
+    pub(crate) telling: Telling,
     /// What its command line begins with, such as a simulator.
     pub(crate) under: Vec<String>,
+}
+
+impl Manner<'_> {
+    /// One worker on any core, with its log.
+    pub(crate) const fn plain(tls: bool) -> Self {
+        Self {
+            workers: 1,
+            cores: None,
+            tls,
+            telling: Telling::Log,
+            under: Vec::new(),
+        }
+    }
 }
 
 /// The program in `PATH` or where Debian puts what only root calls.
@@ -93,7 +140,7 @@ impl Ground {
     /// Why the binary does not serve TLS; `None`: it does.
     pub(crate) fn without_tls(&self) -> Result<Option<String>, Failure> {
         let file = self.directory.join("check.toml");
-        fs::write(&file, self.forecourt_toml([1, 2, 3], 1, true))?;
+        fs::write(&file, self.forecourt_toml([1, 2, 3], &Manner::plain(true)))?;
         let checked = Command::new(&self.forecourt)
             .arg("check")
             .arg(&file)
@@ -121,6 +168,7 @@ impl Ground {
         let (program, arguments) = line.split_first().ok_or("no command")?;
         let child = Command::new(program)
             .args(arguments)
+            .envs(manner.telling.environment(self.stub))
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
             .stderr(log)
@@ -149,7 +197,7 @@ impl Ground {
         let words: Vec<String> = match who {
             Who::Direct => return Err("the stub is not started as a proxy".into()),
             Who::Forecourt => {
-                let text = self.forecourt_toml(ports, manner.workers, manner.tls);
+                let text = self.forecourt_toml(ports, manner);
                 vec![
                     self.forecourt.display().to_string(),
                     "run".to_owned(),
@@ -201,15 +249,21 @@ impl Ground {
         Ok(words)
     }
 
-    fn forecourt_toml(&self, ports: [u16; 3], workers: usize, tls: bool) -> String {
-        let listener = if tls {
+    fn forecourt_toml(&self, ports: [u16; 3], manner: &Manner<'_>) -> String {
+        let log = match manner.telling {
+            Telling::Nothing => "off",
+            Telling::Log | Telling::Traces(_) => "@DIRECTORY@/forecourt.log",
+        };
+        let listener = if manner.tls {
             "\n[listener.secure]\naddress = \"127.0.0.1:@SECURE@\"\n\
              tls = { certificate = \"@PEM@\", key = \"@KEY@\" }\n"
         } else {
             ""
         };
-        let text = include_str!("templates/forecourt.toml").replace("@TLS@", listener);
-        self.filled(&text, ports, workers)
+        let text = include_str!("templates/forecourt.toml")
+            .replace("@TLS@", listener)
+            .replace("@LOG@", log);
+        self.filled(&text, ports, manner.workers)
     }
 
     fn filled(&self, template: &str, ports: [u16; 3], workers: usize) -> String {

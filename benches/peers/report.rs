@@ -78,21 +78,26 @@ impl Report {
     }
 
     fn compare(&mut self, scenario: &Scenario, samples: &Samples, figures: &BTreeSet<Figure>) {
-        let held: Vec<&str> = scenario.targets.iter().map(|it| it.of).collect();
-        let subject = held.first().copied().unwrap_or("forecourt");
-        for entrant in scenario.entrants {
-            if entrant.name == subject || entrant.name == "direct" {
-                continue;
-            }
-            for figure in figures {
-                if *figure == Figure::Others || *figure == Figure::Share {
+        let held: BTreeSet<&str> = scenario.targets.iter().map(|it| it.of).collect();
+        let subjects = if held.is_empty() {
+            BTreeSet::from(["forecourt"])
+        } else {
+            held
+        };
+        for subject in &subjects {
+            for entrant in scenario.entrants {
+                if subjects.contains(entrant.name) || entrant.name == "direct" {
                     continue;
                 }
-                let target = scenario
-                    .targets
-                    .iter()
-                    .find(|it| it.figure == *figure && it.to == Some(entrant.name));
-                self.ratio(scenario, samples, (subject, entrant.name), *figure, target);
+                for figure in figures {
+                    if *figure == Figure::Others || *figure == Figure::Share {
+                        continue;
+                    }
+                    let target = scenario.targets.iter().find(|it| {
+                        it.of == *subject && it.figure == *figure && it.to == Some(entrant.name)
+                    });
+                    self.ratio(scenario, samples, (subject, entrant.name), *figure, target);
+                }
             }
         }
         for target in scenario.targets.iter().filter(|it| it.to.is_none()) {

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use super::load::{Job, Until};
 use super::payload::{LARGE, SMALL};
-use super::proxies::Who;
+use super::proxies::{Telling, Who};
 
 /// A figure of a sample. Lower is better, but for the rate.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -52,6 +52,7 @@ pub(crate) struct Entrant {
     pub(crate) name: &'static str,
     pub(crate) who: Who,
     pub(crate) workers: usize,
+    pub(crate) telling: Telling,
 }
 
 /// `figure` of `of` is at most `most`: times that of `to`, or as it is.
@@ -111,11 +112,34 @@ const WORKERS: &[Entrant] = &[
     },
 ];
 
+const TELLING: &[Entrant] = &[
+    Entrant {
+        name: "telemetry off",
+        telling: Telling::Nothing,
+        ..FORECOURT
+    },
+    Entrant {
+        name: "log",
+        ..FORECOURT
+    },
+    Entrant {
+        name: "a tenth traced",
+        telling: Telling::Traces("0.1"),
+        ..FORECOURT
+    },
+    Entrant {
+        name: "all traced",
+        telling: Telling::Traces("1"),
+        ..FORECOURT
+    },
+];
+
 const fn alone(name: &'static str, who: Who) -> Entrant {
     Entrant {
         name,
         who,
         workers: 1,
+        telling: Telling::Log,
     }
 }
 
@@ -271,6 +295,20 @@ pub(crate) fn all() -> Vec<Scenario> {
                     most: 60.0,
                 },
             ],
+            ..plain()
+        },
+        Scenario {
+            name: "telemetry",
+            title: "the plain work by the same binary: log, metrics and traces on, against off",
+            entrants: TELLING,
+            targets: ["a tenth traced", "all traced"]
+                .map(|of| Target {
+                    figure: Figure::Cpu,
+                    of,
+                    to: Some("telemetry off"),
+                    most: 1.05,
+                })
+                .into(),
             ..plain()
         },
     ]

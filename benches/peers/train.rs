@@ -17,13 +17,7 @@ const EVENTS: u64 = 200;
 
 /// Does each kind of work with the binary and ends it in order, so that it writes what it counted.
 pub(crate) fn train(ground: &Ground) -> Result<(), Failure> {
-    let manner = Manner {
-        workers: 1,
-        cores: None,
-        tls: true,
-        under: Vec::new(),
-    };
-    let mut started = ground.start(Who::Forecourt, &manner)?;
+    let mut started = ground.start(Who::Forecourt, &Manner::plain(true))?;
     let clear = |answers| job(started.clear, Until::Answers(answers));
     let secure = |answers| Job {
         tls: Some(ground.certificate.der.clone()),

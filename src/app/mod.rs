@@ -10,6 +10,7 @@ mod explain;
 mod listeners;
 mod load;
 mod sockets;
+mod telemetry;
 mod worker;
 
 use std::fmt;
@@ -24,6 +25,7 @@ use crate::config::{self, Problems, Settings};
 use crate::limit::Limiter;
 use crate::limit::shared::Thread;
 use crate::listen::{Drain, Stage};
+use crate::observe::otlp::Export;
 use crate::observe::{AccessLog, Decisions, Dial, Metrics, log};
 use crate::proxy::Budget;
 use crate::state::reload::{Reloaded, Reloader};
@@ -35,6 +37,9 @@ pub use sockets::Inherited;
 
 pub use explain::{Unexplained, explained};
 pub use load::{Loaded, Options, examine, load, read};
+
+/// How long the last telemetry may take on its way out.
+const LAST_EXPORT: std::time::Duration = std::time::Duration::from_secs(2);
 
 /// Why a gateway did not start.
 #[derive(Debug, thiserror::Error)]
@@ -64,6 +69,9 @@ pub enum StartError {
     /// The access log cannot be opened.
     #[error("cannot open the access log: {0}")]
     AccessLog(io::Error),
+    /// What the `OTEL_*` variables ask for cannot be started.
+    #[error("cannot export telemetry: {0}")]
+    Telemetry(io::Error),
     /// A thread or its runtime cannot be started.
     #[error("cannot start: {0}")]
     Thread(io::Error),
@@ -97,6 +105,7 @@ pub struct Gateway {
     listeners: Arc<Listeners>,
     admin: SocketAddr,
     access: AccessLog,
+    export: Export,
 }
 
 impl Gateway {
@@ -149,6 +158,7 @@ impl Gateway {
         ready.serve(&keyring);
         tell_what_starts(&settings, admin_address);
 
+        let export = telemetry::export(&options, &shared).map_err(StartError::Telemetry)?;
         let process = Process {
             version: env!("CARGO_PKG_VERSION"),
             started: options.wall.now(),
@@ -177,6 +187,7 @@ impl Gateway {
             listeners,
             admin: admin_address,
             access,
+            export,
             drain,
         };
         for (index, orders) in orders.into_iter().enumerate() {
@@ -187,6 +198,7 @@ impl Gateway {
                 budget: Arc::clone(&budget),
                 pen: gateway.access.pen(),
                 ring: decisions.ring(index),
+                tracer: gateway.export.tracer(),
                 wall: Arc::clone(&options.wall),
                 readiness: Arc::clone(&readiness),
                 orders,
@@ -233,6 +245,11 @@ impl Gateway {
     /// Opens the access log's file anew, as after a rotation.
     pub fn reopen_access_log(&self) {
         self.shared.logs.reopen();
+    }
+
+    /// Exports the telemetry of requests that have ended, within 2 s.
+    pub fn flush_telemetry(&self) {
+        self.export.flush(LAST_EXPORT);
     }
 
     /// Writes out every access-log line of requests that have ended.
@@ -282,6 +299,7 @@ impl Gateway {
                 tracing::error!("a thread panicked");
             }
         }
+        self.export.flush(LAST_EXPORT);
     }
 }
 

@@ -18,6 +18,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use super::listeners::{Manner, Order, Orders};
 use crate::http1::{Answer, RequestHead};
 use crate::listen::{self, Acceptor, Draining, Handler, Limits, Reins, Stage};
+use crate::observe::otlp::Tracer;
 use crate::observe::{Pen, Ring, WallClock};
 use crate::proxy::worker::Parts;
 use crate::proxy::{self, Budget, Worker, ingress};
@@ -37,6 +38,7 @@ pub(super) struct Belongings {
     pub(super) budget: Arc<Budget>,
     pub(super) pen: Pen,
     pub(super) ring: Ring,
+    pub(super) tracer: Option<Tracer>,
     pub(super) wall: Arc<dyn WallClock>,
     pub(super) readiness: Arc<Readiness>,
     /// What it is told of listeners.
@@ -61,6 +63,7 @@ impl Belongings {
             budget: self.budget,
             pen: self.pen,
             ring: self.ring,
+            tracer: self.tracer,
             wall: self.wall,
             readiness: self.readiness,
         }));

@@ -19,6 +19,8 @@ pub enum Known {
     Host,
     Location,
     Te,
+    Traceparent,
+    Tracestate,
     TransferEncoding,
     UserAgent,
     XForwardedFor,
@@ -55,10 +57,12 @@ const NAMES: [&[(u128, Known)]; 17] = {
     names[10] = &[
         (named(b"user-agent"), Known::UserAgent),
         (named(b"connection"), Known::Connection),
+        (named(b"tracestate"), Known::Tracestate),
         (named(b"keep-alive"), Known::OneConnection),
     ];
     names[11] = &[
         (named(b"a2a-version"), Known::A2aVersion),
+        (named(b"traceparent"), Known::Traceparent),
         (named(b"a2a_version"), Known::LookAlike),
     ];
     names[12] = &[
@@ -171,6 +175,9 @@ mod tests {
             ("x-forwarder", Known::Other),
             ("X-Real-IP", Known::OwnWay),
             ("Proxy-Connection", Known::OneConnection),
+            ("TraceParent", Known::Traceparent),
+            ("tracestate", Known::Tracestate),
+            ("trace-state", Known::Other),
             ("transfer-encoding", Known::TransferEncoding),
             ("", Known::Other),
         ] {

@@ -43,13 +43,27 @@ struct Cells {
 }
 
 impl Histogram {
+    /// The place of the bucket of a duration.
+    #[inline]
+    pub(super) fn bucket(duration: Duration) -> usize {
+        let ns = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+        BOUNDS_US.partition_point(|bound| bound * 1000 < ns)
+    }
+
+    /// The upper bound of a bucket, in seconds, as it is spelled in OpenMetrics.
+    pub(super) fn bound(bucket: usize) -> String {
+        match BOUNDS_US.get(bucket) {
+            Some(bound) => format!("{:?}", *bound as f64 / 1e6),
+            None => "+Inf".to_owned(),
+        }
+    }
+
     /// Counts one duration.
     pub fn observe(&self, duration: Duration) {
         let ns = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
-        let index = BOUNDS_US.partition_point(|bound| bound * 1000 < ns);
         self.0
             .counts
-            .get(index)
+            .get(Self::bucket(duration))
             .unwrap_or(&self.0.above)
             .fetch_add(1, Ordering::Relaxed);
         self.0.sum_ns.fetch_add(ns, Ordering::Relaxed);

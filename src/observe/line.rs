@@ -30,6 +30,10 @@ pub struct Line<'a> {
     pub ts: Timestamp,
     /// The id that is also sent upstream and back.
     pub request_id: Option<&'a [u8]>,
+    /// Its trace in hexadecimal: ours where spans are exported, else the caller's.
+    pub trace_id: Option<&'a str>,
+    /// Its span in that trace.
+    pub span_id: Option<&'a str>,
     /// Who connected, by the rules for trusted proxies: an address as text.
     pub client_ip: Option<&'a str>,
     /// Who connected, where that may be another: a proxy.
@@ -120,6 +124,8 @@ impl Line<'_> {
         Self {
             ts,
             request_id: None,
+            trace_id: None,
+            span_id: None,
             client_ip: None,
             peer_ip: None,
             listener: None,
@@ -173,6 +179,8 @@ impl Line<'_> {
             self.request_id,
             most::REQUEST_ID,
         );
+        word(&mut line, key!("trace_id"), self.trace_id);
+        word(&mut line, key!("span_id"), self.span_id);
         word(&mut line, key!("client_ip"), self.client_ip);
         word(&mut line, key!("peer_ip"), self.peer_ip);
         word(&mut line, key!("listener"), self.listener);

@@ -23,6 +23,7 @@ use crate::protocol::{Outcome, Step};
 
 mod configuration;
 mod credential;
+mod exemplars;
 mod exposition;
 mod handshake;
 mod issuers;
@@ -55,6 +56,7 @@ pub struct Metrics {
     registry: Registry,
     requests: Family<EndedAt, Counter>,
     duration: Family<At, Histogram>,
+    exemplars: exemplars::AllExemplars,
     upstream_duration: Family<At, Histogram>,
     normalized: Family<Filled, Counter>,
     reported: Family<Reported, Counter>,
@@ -81,6 +83,8 @@ pub struct Metrics {
     pub in_flight_bytes: Gauge,
     /// Access-log lines lost. The access log counts here.
     pub access_log_dropped: Counter,
+    /// Spans lost. Their exporter counts here.
+    pub spans_dropped: Counter,
     /// 1 while the level of the diagnostics is not the configured one.
     pub log_level_changed: Gauge,
 }
@@ -93,6 +97,7 @@ impl Metrics {
             registry: Registry::default(),
             requests: Family::default(),
             duration: Family::default(),
+            exemplars: exemplars::AllExemplars::default(),
             upstream_duration: Family::default(),
             normalized: Family::default(),
             reported: Family::default(),
@@ -115,6 +120,7 @@ impl Metrics {
             requests_in_flight: Gauge::default(),
             in_flight_bytes: Gauge::default(),
             access_log_dropped: Counter::default(),
+            spans_dropped: Counter::default(),
             log_level_changed: Gauge::default(),
         };
         metrics.register(version);
@@ -223,6 +229,11 @@ impl Metrics {
             "forecourt_access_log_dropped_total",
             self.access_log_dropped.clone(),
         );
+        add(
+            registry,
+            "forecourt_spans_dropped_total",
+            self.spans_dropped.clone(),
+        );
         let changed = self.log_level_changed.clone();
         add(registry, "forecourt_log_level_changed", changed);
         let build = Info::new([("version", version.to_owned())]);
@@ -236,6 +247,7 @@ impl Metrics {
         EndpointMeters {
             ended: Outcome::ALL.map(|outcome| made(&self.requests, ended_at(name, outcome))),
             duration: made(&self.duration, at(name)),
+            exemplars: self.exemplars.of(name),
             upstream_duration: made(&self.upstream_duration, at(name)),
             filled: FILLED.map(|header| made(&self.normalized, filled(name, header))),
             reported: Step::ALL.map(|step| made(&self.reported, reported(name, step))),
@@ -250,6 +262,7 @@ impl Metrics {
             self.requests.remove(&ended_at(name, outcome));
         }
         self.duration.remove(&at(name));
+        self.exemplars.forget(name);
         self.upstream_duration.remove(&at(name));
         for header in FILLED {
             self.normalized.remove(&filled(name, header));

@@ -15,7 +15,9 @@ mod json;
 pub mod line;
 pub mod log;
 pub mod metrics;
+pub mod otlp;
 mod sample;
+pub mod trace;
 
 pub use access::{AccessLog, Destination, Manner, Pen, Prepared, Spelling, Switch};
 pub use clock::{

@@ -12,6 +12,7 @@ use super::client::Told;
 use super::credential::Keeping;
 use super::hop;
 use super::request_id::RequestId;
+use super::trace::Trace;
 use crate::http1::{Field, Fields, Known, Lines};
 use crate::protocol::judge::Activation;
 use crate::protocol::query;
@@ -42,6 +43,8 @@ pub(super) struct Head<'r> {
     pub(super) told: Option<&'r Told>,
     /// What becomes of the caller's credentials; none where nobody looked at them.
     pub(super) credentials: Option<Keeping<'r>>,
+    /// Its place in a trace.
+    pub(super) trace: Trace,
     /// The headers to fill in; none for what the policy does not apply to.
     pub(super) activation: Option<Activation<'r>>,
 }
@@ -83,6 +86,7 @@ pub(super) fn lines(
     let caller = Caller {
         fields: head.fields,
         picks: head.credentials.is_some() || head.fields.has(Known::Connection),
+        trace: head.trace,
         credentials: head.credentials,
     };
     // What the operator sets, nobody else does.
@@ -115,6 +119,9 @@ pub(super) fn lines(
         ours(b"x-forwarded-host", host);
     }
     ours(b"x-request-id", request_id.as_bytes());
+    if let Some(parent) = head.trace.parent_of_the_dealer() {
+        ours(b"traceparent", &parent);
+    }
     for (name, value) in head.activation.iter().flat_map(Activation::filled) {
         ours(name.as_str().as_bytes(), value.as_bytes());
     }
@@ -130,6 +137,7 @@ struct Caller<'r> {
     /// Whether one may stay here for another reason than what it is.
     picks: bool,
     credentials: Option<Keeping<'r>>,
+    trace: Trace,
 }
 
 impl Caller<'_> {
@@ -151,7 +159,7 @@ impl Caller<'_> {
                 | Known::XRequestId
         );
         let stays_here = field.known.is_hop_by_hop() || (self.picks && self.picked(field));
-        !is_made_anew && !stays_here
+        !is_made_anew && !stays_here && self.trace.passes(field.known)
     }
 
     /// Whether a `Connection` line lists it, or it is a credential that goes no further.

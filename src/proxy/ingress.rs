@@ -134,6 +134,7 @@ where
                 query,
                 told,
                 credentials,
+                trace: record.trace,
                 activation: None,
             };
             let upstream = &endpoint.first.upstream;
@@ -259,6 +260,7 @@ impl<'s, O: Onward> Call<'s, '_, O> {
             query: self.query,
             told: self.told,
             credentials,
+            trace: record.trace,
             activation: Some(activation),
         };
         let sent = send(

@@ -50,6 +50,7 @@ mod respond;
 mod stored;
 mod strict;
 mod token;
+mod trace;
 pub mod worker;
 
 pub use body::Body;

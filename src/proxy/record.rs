@@ -5,6 +5,10 @@
 //! Until something else is said its outcome is `client_gone`: a request whose future is dropped
 //! was abandoned by its client. Must never hold a body or a credential.
 
+mod made;
+mod noticed;
+mod remembered;
+
 use std::borrow::Cow;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -14,21 +18,20 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Method, StatusCode, Uri, Version};
 use tokio::time::Instant;
-mod made;
-mod remembered;
 
 pub(super) use made::Made;
 use remembered::Remembered;
 
 use super::client::Told;
 use super::request_id::RequestId;
+use super::trace::Trace;
 use super::worker::Worker;
-use crate::http1::{Fields, Known, RequestHead};
-use crate::limit::{Announced, Caller, Seats, Standing};
+use crate::http1::{Known, RequestHead};
+use crate::limit::{Announced, Caller, Seats};
+use crate::observe::otlp::Recorded;
 use crate::observe::{LOCAL, Line, Presence, Timestamp};
-use crate::protocol::{Activation, Envelope, Noted, Outcome, Step, Steps, Supplied};
+use crate::protocol::{Activation, Envelope, Noted, Outcome, Steps};
 use crate::state::connection::Connection;
-use crate::state::findings::Finding;
 use crate::state::{Endpoint, Snapshot};
 use crate::upstream::Place;
 
@@ -50,6 +53,8 @@ pub(super) struct Record {
     told: Option<Rc<Told>>,
     /// The id sent upstream and back.
     pub(super) request_id: RequestId,
+    /// Its place in a trace.
+    pub(super) trace: Trace,
     endpoint: Option<Arc<Endpoint>>,
     pin: usize,
     caller: Option<Caller>,
@@ -57,8 +62,8 @@ pub(super) struct Record {
     supplied: Noted,
     fills_version: bool,
     fills_extensions: bool,
-    /// How long after its head it was handed over, if it was.
-    forwarded: Option<Duration>,
+    /// When it went to the upstream.
+    forwarded: Option<Instant>,
     /// How often, once answered.
     attempts: u8,
     reported: Steps,
@@ -106,6 +111,7 @@ impl Record {
             user_agent: head.fields.keep_first(Known::UserAgent),
             told: None,
             request_id: RequestId::of(&head.fields, || worker.identifier(ts)),
+            trace: Trace::of(worker, &head.fields),
             endpoint: None,
             pin: 0,
             caller: None,
@@ -165,12 +171,6 @@ impl Record {
         self.limit_source = Some(by);
     }
 
-    /// How the caller stands with its tightest quota.
-    pub(super) fn stands(&mut self, standing: Standing) {
-        let before = self.limit_remaining.unwrap_or(u32::MAX);
-        self.limit_remaining = Some(standing.remaining().min(before));
-    }
-
     /// A trusted proxy told who the client is.
     pub(super) fn told(&mut self, told: Option<Rc<Told>>) {
         self.told = told;
@@ -184,16 +184,6 @@ impl Record {
     /// The endpoint, once found.
     pub(super) fn endpoint(&self) -> Option<&Arc<Endpoint>> {
         self.endpoint.as_ref()
-    }
-
-    /// It is a call, with this under its headers.
-    pub(super) fn supplied(&mut self, fields: &Fields) {
-        if let Some(endpoint) = &self.endpoint {
-            let others = endpoint.others.iter();
-            let pins = std::iter::once(&endpoint.first).chain(others);
-            let pinned = pins.map(|pin| &pin.contract.extension);
-            self.supplied = Noted::of(Supplied::new(fields), pinned);
-        }
     }
 
     /// The caller is known.
@@ -235,26 +225,6 @@ impl Record {
         }
     }
 
-    /// A step in report mode would have refused, for this reason; a quota by its name.
-    pub(super) fn would_refuse(&mut self, step: Step, outcome: Outcome, quota: Option<&str>) {
-        self.reported.insert(step);
-        let Some(endpoint) = &self.endpoint else {
-            return;
-        };
-        endpoint.meters.reported(step);
-        if let Some(findings) = &endpoint.findings {
-            findings.note(&Finding {
-                step,
-                outcome,
-                quota,
-                caller: self.caller.as_ref(),
-                request_id: self.request_id.as_str(),
-                at: self.ts,
-                generation: self.generation,
-            });
-        }
-    }
-
     /// The query lost parameters named like the A2A headers.
     pub(super) fn stripped_query(&mut self) {
         self.stripped_query = true;
@@ -271,7 +241,7 @@ impl Record {
     /// The request goes to the upstream now.
     pub(super) fn forwarding(&mut self) -> Instant {
         let now = Instant::now();
-        self.forwarded = Some(now.duration_since(self.started));
+        self.forwarded = Some(now);
         now
     }
 
@@ -321,6 +291,12 @@ impl Drop for Record {
         if let Some(endpoint) = endpoint.filter(|_| self.outcome.is_failure()) {
             endpoint.failed.fetch_add(1, Ordering::Relaxed);
         }
+        let recorded = self.trace.recorded();
+        if let Some((call, ..)) = &recorded {
+            meters.exemplify(took, call.trace, self.ts);
+        }
+        let shown = self.trace.shown();
+        let ids = shown.map(|shown| (shown.spell_trace(), shown.spell_span()));
 
         let error_id = self
             .answer
@@ -337,6 +313,10 @@ impl Drop for Record {
         let [rpc_method, rpc_id, skill] = self.rpc.parts();
         let mut line = Line::new(self.ts, self.outcome);
         line.request_id = Some(self.request_id.as_bytes());
+        if let Some((trace, span)) = &ids {
+            line.trace_id = std::str::from_utf8(trace).ok();
+            line.span_id = std::str::from_utf8(span).ok();
+        }
         let told = self.told.as_ref().map(|told| &told.forwarded_for);
         let client = told.unwrap_or(&self.connection.forwarded_for);
         line.client_ip = client.to_str().ok();
@@ -383,12 +363,25 @@ impl Drop for Record {
         line.bytes_out = self.bytes_out;
         line.duration = took;
         line.upstream_duration = self.upstream_took;
-        line.overhead = self.forwarded;
+        let overhead = |at: Instant| at.duration_since(self.started);
+        line.overhead = self.forwarded.map(overhead);
         line.user_agent = self.user_agent.as_deref();
         line.generation = self.generation;
         line.config_hash = self.config_hash;
         self.worker.pen.write(&line);
         self.worker.ring.keep(&line);
+        if let (Some((call, parent, exchange)), Some(tracer)) = (recorded, &self.worker.tracer) {
+            let after = |since: Instant| (exchange, since.duration_since(self.started));
+            let exchange = self.forwarded.map(after);
+            tracer.record(
+                &line,
+                &Recorded {
+                    call,
+                    parent,
+                    exchange,
+                },
+            );
+        }
     }
 }
 

@@ -15,6 +15,7 @@ use super::repeated::Repeated;
 use super::token::{Believed, KNOWN};
 use crate::credential::token::Cache;
 use crate::limit::SAMPLED;
+use crate::observe::otlp::Tracer;
 use crate::observe::{EndpointMeters, Pen, Rfc3339, Ring, Timestamp, WallClock};
 use crate::state::live::View;
 use crate::state::{Live, Readiness, Shared, Snapshot};
@@ -33,6 +34,7 @@ pub struct Worker {
     pub nowhere: EndpointMeters,
     pub(super) pen: Pen,
     pub(super) ring: Ring,
+    pub(super) tracer: Option<Tracer>,
     pub(super) readiness: Arc<Readiness>,
     /// The last error that was spelled.
     pub(super) repeated: Repeated,
@@ -59,6 +61,8 @@ pub struct Parts {
     pub pen: Pen,
     /// Where it remembers what it decided.
     pub ring: Ring,
+    /// The worker's own way to record requests, where they are exported.
+    pub tracer: Option<Tracer>,
     /// The time of day.
     pub wall: Arc<dyn WallClock>,
     /// Whether new calls are welcome.
@@ -76,6 +80,7 @@ impl Worker {
             budget: parts.budget,
             pen: parts.pen,
             ring: parts.ring,
+            tracer: parts.tracer,
             wall: parts.wall,
             readiness: parts.readiness,
             repeated: Repeated::default(),
@@ -104,6 +109,16 @@ impl Worker {
         let mut bytes = [0; 10];
         self.random.borrow_mut().fill(&mut bytes);
         uuid::Builder::from_unix_timestamp_millis(millis, &bytes).into_uuid()
+    }
+
+    /// New ids of a trace and of two spans in it. None is zero, which is no id.
+    pub(super) fn spans(&self) -> ([u8; 16], [u8; 8], [u8; 8]) {
+        let mut random = self.random.borrow_mut();
+        (
+            random.u128(1..).to_be_bytes(),
+            random.u64(1..).to_be_bytes(),
+            random.u64(1..).to_be_bytes(),
+        )
     }
 
     /// Whether an admitted call is the one of so many that is noted for operators.

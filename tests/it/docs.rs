@@ -190,6 +190,8 @@ fn the_access_log_table_is_the_fields_of_a_line() {
     let line = Line {
         ts: Timestamp::UNIX_EPOCH,
         request_id: Some(b"r"),
+        trace_id: Some("0af7"),
+        span_id: Some("b7ad"),
         client_ip: Some("192.0.2.7"),
         peer_ip: Some("10.0.0.1"),
         listener: Some("public"),

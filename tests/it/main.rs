@@ -52,6 +52,7 @@ mod stream;
 mod strict;
 mod tls;
 mod tokens;
+mod trace;
 mod watch;
 mod ways;
 mod wire;

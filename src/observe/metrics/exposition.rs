@@ -35,6 +35,10 @@ impl Metrics {
         };
         // Writing to a string does not fail, and a scrape that is cut short is better than none.
         encoded.ok();
+        if exposition == Exposition::OpenMetrics {
+            let family = "forecourt_http_request_duration_seconds";
+            self.exemplars.write(&mut out, family);
+        }
         out
     }
 }

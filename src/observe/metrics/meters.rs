@@ -1,11 +1,14 @@
 //! Decides what can be counted through a handle, without a look-up and without a lock.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 
+use super::exemplars::Exemplars;
 use super::store::StoredQuotaMeters;
+use crate::observe::clock::Timestamp;
 use crate::observe::histogram::Histogram;
 use crate::protocol::{Outcome, Step};
 
@@ -17,6 +20,7 @@ pub(super) const FILLED: [&str; 2] = ["a2a-version", "a2a-extensions"];
 pub struct EndpointMeters {
     pub(super) ended: [Counter; Outcome::ALL.len()],
     pub(super) duration: Histogram,
+    pub(super) exemplars: Arc<Exemplars>,
     pub(super) upstream_duration: Histogram,
     pub(super) filled: [Counter; FILLED.len()],
     pub(super) reported: [Counter; Step::ALL.len()],
@@ -30,6 +34,11 @@ impl EndpointMeters {
             counter.inc();
         }
         self.duration.observe(took);
+    }
+
+    /// A request that took so long is recorded under this trace.
+    pub fn exemplify(&self, took: Duration, trace: [u8; 16], at: Timestamp) {
+        self.exemplars.note(took, trace, at);
     }
 
     /// How many requests ended in each way, by label.

@@ -131,6 +131,10 @@ pub const NAMES: &[(&str, &str)] = &[
         "Access-log lines that were lost",
     ),
     (
+        "forecourt_spans_dropped_total",
+        "Spans that were lost: too many waited, or the collector did not take them",
+    ),
+    (
         "forecourt_log_level_changed",
         "1 while the level of the diagnostics is not the configured one",
     ),

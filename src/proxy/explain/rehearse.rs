@@ -130,6 +130,7 @@ impl Rehearsal {
             budget: Arc::default(),
             pen: Pen::nowhere(),
             ring: decisions.ring(0),
+            tracer: None,
             wall: Arc::clone(ground.wall),
             readiness: Arc::clone(ground.readiness),
         });

@@ -145,6 +145,11 @@ fn reason(known: Known) -> &'static str {
             "CGI-style servers merge it with an A2A header",
         ),
         (Known::Expect, "met here"),
+        (Known::Traceparent, "no valid place in a trace"),
+        (
+            Known::Tracestate,
+            "without a valid traceparent it says nothing",
+        ),
         (Known::Forwarded, "the client's own word on its way here"),
         (Known::OwnWay, "the client's own word on its way here"),
     ];

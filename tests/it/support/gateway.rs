@@ -9,6 +9,7 @@ use std::sync::Arc;
 use forecourt::app::{self, Inherited, Options};
 use forecourt::limit::{Clock, ManualClock, SystemClock};
 use forecourt::observe::ManualWallClock;
+use forecourt::state::reload::Environment;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -138,6 +139,33 @@ impl Gateway {
         Self::start_on(clock, directory, path, Inherited::default())
     }
 
+    /// The usual configuration of a dealer, with more variables in the environment.
+    #[allow(dead_code, reason = "for the tests of stores, which share this file")]
+    #[track_caller]
+    pub fn start_in_environment(configuration: &str, variables: &[(&str, &str)]) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("forecourt.toml");
+        fs::write(&path, format!("{PRELUDE}{configuration}")).unwrap();
+        let variables: Vec<(String, String)> = variables
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect();
+        let env = Arc::new(move |name: &str| {
+            let found = variables.iter().find(|(known, _)| known == name);
+            found.map(|(_, value)| value.clone())
+        });
+        let clock = ManualClock::new();
+        let mut gateway = Self::start_where(
+            Arc::new(clock.clone()),
+            directory,
+            path,
+            Inherited::default(),
+            env,
+        );
+        gateway.clock = clock;
+        gateway
+    }
+
     #[track_caller]
     fn start_with(directory: TempDir, path: PathBuf, inherited: Inherited) -> Self {
         let clock = ManualClock::new();
@@ -153,10 +181,22 @@ impl Gateway {
         path: PathBuf,
         inherited: Inherited,
     ) -> Self {
+        let env = |name: &str| (name == "DEALER_TOKEN").then(|| "dealer-secret".to_owned());
+        Self::start_where(clock, directory, path, inherited, Arc::new(env))
+    }
+
+    #[track_caller]
+    fn start_where(
+        clock: Arc<dyn Clock>,
+        directory: TempDir,
+        path: PathBuf,
+        inherited: Inherited,
+        env: Environment,
+    ) -> Self {
         let wall = ManualWallClock::at(NOW_MS);
         let options = Options {
             path,
-            env: Arc::new(|name| (name == "DEALER_TOKEN").then(|| "dealer-secret".to_owned())),
+            env,
             clock,
             wall: Arc::new(wall.clone()),
         };
