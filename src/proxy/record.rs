@@ -6,6 +6,7 @@
 //! was abandoned by its client, unless a panic drops it. Must never hold a body or a credential.
 
 mod made;
+mod noticed;
 mod remembered;
 
 use std::borrow::Cow;
@@ -25,13 +26,12 @@ use super::client::Told;
 use super::request_id::RequestId;
 use super::trace::Trace;
 use super::worker::Worker;
-use crate::http1::{Fields, Known, RequestHead};
-use crate::limit::{Announced, Caller, Seats, Standing};
+use crate::http1::{Known, RequestHead};
+use crate::limit::{Announced, Caller, Seats};
 use crate::observe::otlp::Recorded;
 use crate::observe::{LOCAL, Line, Presence, Timestamp};
-use crate::protocol::{Activation, Envelope, Noted, Outcome, Step, Steps, Supplied};
+use crate::protocol::{Activation, Envelope, Noted, Outcome, Steps};
 use crate::state::connection::Connection;
-use crate::state::findings::Finding;
 use crate::state::{Endpoint, Snapshot};
 use crate::upstream::Place;
 
@@ -62,8 +62,8 @@ pub(super) struct Record {
     supplied: Noted,
     fills_version: bool,
     fills_extensions: bool,
-    /// How long after its head it was handed over, if it was.
-    forwarded: Option<Duration>,
+    /// When it went to the upstream.
+    forwarded: Option<Instant>,
     /// How often, once answered.
     attempts: u8,
     reported: Steps,
@@ -186,12 +186,6 @@ impl Record {
         self.limit_source = Some(by);
     }
 
-    /// How the caller stands with its tightest quota.
-    pub(super) fn stands(&mut self, standing: Standing) {
-        let before = self.limit_remaining.unwrap_or(u32::MAX);
-        self.limit_remaining = Some(standing.remaining().min(before));
-    }
-
     /// A trusted proxy told who the client is.
     pub(super) fn told(&mut self, told: Option<Rc<Told>>) {
         self.told = told;
@@ -205,16 +199,6 @@ impl Record {
     /// The endpoint, once found.
     pub(super) fn endpoint(&self) -> Option<&Arc<Endpoint>> {
         self.endpoint.as_ref()
-    }
-
-    /// It is a call, with this under its headers.
-    pub(super) fn supplied(&mut self, fields: &Fields) {
-        if let Some(endpoint) = &self.endpoint {
-            let others = endpoint.others.iter();
-            let pins = std::iter::once(&endpoint.first).chain(others);
-            let pinned = pins.map(|pin| &pin.contract.extension);
-            self.supplied = Noted::of(Supplied::new(fields), pinned);
-        }
     }
 
     /// The caller is known.
@@ -256,26 +240,6 @@ impl Record {
         }
     }
 
-    /// A step in report mode would have refused, for this reason; a quota by its name.
-    pub(super) fn would_refuse(&mut self, step: Step, outcome: Outcome, quota: Option<&str>) {
-        self.reported.insert(step);
-        let Some(endpoint) = &self.endpoint else {
-            return;
-        };
-        endpoint.meters.reported(step);
-        if let Some(findings) = &endpoint.findings {
-            findings.note(&Finding {
-                step,
-                outcome,
-                quota,
-                caller: self.caller.as_ref(),
-                request_id: self.request_id.as_str(),
-                at: self.ts,
-                generation: self.generation,
-            });
-        }
-    }
-
     /// The query lost parameters named like the A2A headers.
     pub(super) fn stripped_query(&mut self) {
         self.stripped_query = true;
@@ -292,7 +256,7 @@ impl Record {
     /// The request goes to the upstream now.
     pub(super) fn forwarding(&mut self) -> Instant {
         let now = Instant::now();
-        self.forwarded = Some(now.duration_since(self.started));
+        self.forwarded = Some(now);
         now
     }
 
@@ -416,13 +380,16 @@ impl Drop for Record {
         line.bytes_out = self.bytes_out;
         line.duration = took;
         line.upstream_duration = self.upstream_took;
-        line.overhead = self.forwarded;
+        let overhead = |at: Instant| at.duration_since(self.started);
+        line.overhead = self.forwarded.map(overhead);
         line.user_agent = self.user_agent.as_deref();
         line.generation = self.generation;
         line.config_hash = self.config_hash;
         self.worker.pen.write(&line);
         if let (Some((call, parent, exchange)), Some(tracer)) = (recorded, &self.worker.tracer) {
-            let exchange = self.forwarded.map(|after| (exchange, after));
+            let exchange = self
+                .forwarded
+                .map(|at| (exchange, at.duration_since(self.started)));
             tracer.record(
                 &line,
                 &Recorded {
