@@ -91,7 +91,10 @@ async fn present(screen: &mut Screen<'_>, once: bool) -> Result<bool, Failure> {
             // Reloads are told from here on; a log that somebody else installed will do as well.
             let _ = app::install_log(&loaded.settings);
         }
-        told().await;
+        tokio::select! {
+            () = told() => {}
+            () = gateway.asked_to_leave() => {}
+        }
         gateway.drain(told()).await;
     }
     gateway.stop();
