@@ -160,6 +160,8 @@ pub(super) const LIMITED: &[(&str, &str)] = &[
 pub(super) const TOLD: &[(&str, &str)] = &[
     ("content-type", "text/plain; charset=utf-8"),
     ("cache-control", "no-store"),
+    ("x-content-type-options", "nosniff"),
+    ("cross-origin-resource-policy", "same-origin"),
 ];
 /// Both absent headers filled in, in contract 3.0.
 pub(super) const FILLED_3_0: Heard = Heard::Call {
