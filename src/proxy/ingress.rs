@@ -27,9 +27,9 @@ use http_body::Body as HttpBody;
 use super::body::Body;
 use super::client::Told;
 use super::credential::{self, Keeping, Knock};
-use super::forward::{Head, Place, lines, target};
+use super::forward::{Head, Place};
 use super::intake::{Allowance, Held, Unread, read};
-use super::onward::Onward;
+use super::onward::{Onward, send};
 use super::panicked::{self, guarded};
 use super::record::Record;
 use super::reply::Passed;
@@ -41,7 +41,6 @@ use crate::limit::Subject;
 use crate::protocol::{CARDS, Refusal, peek};
 use crate::state::connection::Connection;
 use crate::state::{Endpoint, Snapshot};
-use crate::upstream::{self, Fault, Reply, Upstream};
 
 /// How much of a body is read for the id of a call that is refused by its credential, in bytes.
 const READ_FOR_ID: u64 = 64 << 10;
@@ -373,51 +372,5 @@ impl<'s, O: Onward> Call<'s, '_, O> {
             Err(unreadable) => unreadable.id,
         };
         Refused::read(refusal, 0, id).into()
-    }
-}
-
-/// Sends a request and waits for the head of its answer.
-async fn send(
-    onward: &impl Onward,
-    connection: &Connection,
-    upstream: &Arc<Upstream>,
-    head: &Head<'_>,
-    body: &Bytes,
-    record: &mut Record,
-) -> Result<Reply, Fault> {
-    let target = target(head, upstream);
-    if target.is_stripped {
-        record.stripped_query();
-    }
-    let since = record.forwarding();
-    let request = upstream::Request {
-        method: head.method,
-        target: &target.text,
-        lines: &lines(head, connection, upstream, &record.request_id),
-        body,
-    };
-    let answer = match upstream.enter() {
-        Ok(place) => {
-            record.holds(place);
-            onward.send(upstream, request, since).await
-        }
-        Err(fault) => Err(fault),
-    };
-    match answer {
-        Ok(reply) => {
-            record.answered(reply.at.duration_since(since), reply.attempts);
-            Ok(reply)
-        }
-        Err(fault) => {
-            upstream.health.failed(fault.cause);
-            tracing::warn!(
-                upstream = &*upstream.name,
-                request_id = record.request_id.as_str(),
-                %fault,
-                "upstream failed"
-            );
-            record.because(fault.to_string());
-            Err(fault)
-        }
     }
 }

@@ -270,8 +270,10 @@ fn calls_http2(ground: &Ground) {
                     };
                     let answer = match answer {
                         Ok(answer) => answer,
-                        // It crossed with the word to go, which says that nothing was done with it.
-                        Err(error) if is_told_to_go(&error) => {
+                        // It crossed with the word to go, which says that nothing was done with it; or it
+                        // was written when the connection was gone, before that word was read. Had a
+                        // dealer seen it, it would now see it twice.
+                        Err(error) if is_told_to_go(&error) || is_unsent(&error) => {
                             waiting.push(id);
                             continue;
                         }
@@ -295,6 +297,12 @@ fn calls_http2(ground: &Ground) {
 /// Streams beyond the last one that a GOAWAY names were not looked at (RFC 9113 section 6.8).
 fn is_told_to_go(error: &h2::Error) -> bool {
     error.is_go_away() && error.is_remote() && error.reason() == Some(h2::Reason::NO_ERROR)
+}
+
+/// The connection ended before everything was written.
+fn is_unsent(error: &h2::Error) -> bool {
+    let io = error.get_io();
+    io.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
 }
 
 /// One stream after the other.
