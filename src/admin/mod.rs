@@ -3,8 +3,8 @@
 //! | path | answers |
 //! |---|---|
 //! | `GET /` | the page for people, which shows what `/status` tells as it changes |
-//! | `GET /livez` | 200 while the process turns; never looks at upstreams |
-//! | `GET /readyz` | 200 while new calls are welcome, else 503 |
+//! | `GET /livez`, `GET /healthz` | 200 while the process turns; never looks at upstreams |
+//! | `GET /readyz` | 200 while new calls are welcome, else 503; more lines with `?verbose` |
 //! | `GET /metrics` | Prometheus text, or OpenMetrics where asked for |
 //! | `GET /config` | the configuration that serves, in JSON, secrets masked |
 //! | `GET /status` | listeners, endpoints, upstreams, callers, reloads: JSON; the page where `Accept` prefers HTML |

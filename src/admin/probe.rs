@@ -12,12 +12,32 @@ pub(super) fn live() -> Answer {
     text(StatusCode::OK, "ok\n")
 }
 
-pub(super) fn ready(office: &Office) -> Answer {
-    if office.readiness.is_ready() {
-        text(StatusCode::OK, "ready\n")
-    } else {
-        text(StatusCode::SERVICE_UNAVAILABLE, "not ready\n")
+/// Whether calls are welcome; where the query asks for `verbose`, with what there is to say beside it. That
+/// never says more than machines may know.
+pub(super) fn ready(office: &Office, query: Option<&str>) -> Answer {
+    let is_ready = office.readiness.is_ready();
+    let (status, word) = match is_ready {
+        true => (StatusCode::OK, "ready"),
+        false => (StatusCode::SERVICE_UNAVAILABLE, "not ready"),
+    };
+    let is_verbose = query.is_some_and(|query| query.split('&').any(|it| it == "verbose"));
+    if !is_verbose {
+        return text(status, format!("{word}\n"));
     }
+    let snapshot = office.reloader.live().load();
+    let listeners = office.reloader.sockets().addresses().len();
+    let last = match office.reloader.last().map(|attempt| attempt.result) {
+        None => "none since the start",
+        Some(Ok(_)) => "well",
+        Some(Err(_)) => "rejected: the configuration before it serves",
+    };
+    text(
+        status,
+        format!(
+            "{word}\nconfiguration: generation {}, {}\nlisteners: {listeners}\nlast reload: {last}\n",
+            snapshot.generation, snapshot.effective.hash,
+        ),
+    )
 }
 
 pub(super) fn metrics(office: &Office, headers: &HeaderMap) -> Answer {

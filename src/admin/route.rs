@@ -39,7 +39,7 @@ impl Page {
     pub(super) fn at(path: &str) -> Option<Self> {
         Some(match path {
             "/" => Self::Front,
-            "/livez" => Self::Live,
+            "/livez" | "/healthz" => Self::Live,
             "/readyz" => Self::Ready,
             "/metrics" => Self::Metrics,
             "/config" => Self::Config,
@@ -191,7 +191,7 @@ impl Office {
         match page {
             Page::Front => page::show(),
             Page::Live => probe::live(),
-            Page::Ready => probe::ready(self),
+            Page::Ready => probe::ready(self, query),
             Page::Metrics => probe::metrics(self, headers),
             Page::Config => config::show(self),
             Page::Status if page::is_preferred(headers) => page::show(),

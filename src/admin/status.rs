@@ -20,7 +20,6 @@ use serde::Serialize;
 
 use super::answer::{Answer, json};
 use super::attempt::Told;
-use super::route::Page;
 use super::{Office, log};
 use crate::config::{Problems, Settings};
 use crate::observe::{Seen, rfc3339};
@@ -62,8 +61,6 @@ struct Status<'s> {
     /// Client connections at once, over all listeners.
     most_connections: usize,
     access_log_dropped: u64,
-    /// Whether decisions on single requests can be asked for.
-    decisions: bool,
 }
 
 #[derive(Serialize)]
@@ -152,7 +149,6 @@ pub(super) fn tell(office: &Office) -> Answer {
         most_in_flight_bytes: settings.limits.in_flight_bytes,
         most_connections: settings.limits.connections,
         access_log_dropped: metrics.access_log_dropped.get(),
-        decisions: Page::at("/decisions").is_some(),
     })
 }
 

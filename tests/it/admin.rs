@@ -29,6 +29,8 @@ fn what_it_answers() {
         ("/livez", "ok\n"),
         ("/readyz", "ready\n"),
         ("/livez?verbose", "ok\n"),
+        ("/healthz", "ok\n"),
+        ("/readyz?verbosely", "ready\n"),
     ] {
         let answer = admin.ask(get(path).bytes());
         assert_eq!((answer.status, &*answer.text()), (200, body));
@@ -38,6 +40,19 @@ fn what_it_answers() {
         );
         assert_eq!(answer.head.all("cache-control"), ["no-store"]);
     }
+    let verbose = admin.ask(get("/readyz?verbose").bytes());
+    assert_eq!(verbose.status, 200);
+    let text = verbose.text();
+    let lines: Vec<_> = text.lines().collect();
+    assert_eq!(lines[0], "ready");
+    assert!(
+        lines[1].starts_with("configuration: generation 1, sha256:"),
+        "{text}"
+    );
+    assert_eq!(
+        lines[2..],
+        ["listeners: 1", "last reload: none since the start"]
+    );
     let answer = admin.ask(get("/metrics").bytes());
     assert_eq!(
         answer.head.all("content-type"),

@@ -444,6 +444,19 @@ fn over_tls_to_the_collector() {
 }
 
 #[test]
+fn a_mistake_in_telemetry_keeps_nobody_from_being_served() {
+    let upstream = Upstream::recording();
+    let variables = [
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", "https://collector.example"),
+        ("OTEL_EXPORTER_OTLP_CERTIFICATE", "/nowhere.pem"),
+        ("OTEL_METRICS_EXPORTER", "otlp"),
+    ];
+    let gateway = Gateway::start_in_environment(&dealer(&upstream), &variables);
+    assert_eq!(gateway.post(call("1")).status, 200);
+    assert!(upstream.last().head.all("traceparent").is_empty());
+}
+
+#[test]
 fn a_collector_that_is_away_costs_its_spans_and_nothing_else() {
     let upstream = Upstream::recording();
     let nobody = Nobody::new();

@@ -508,7 +508,7 @@
     keep($("trouble"), most, (it) => it.text, () => { const how = level(); how.element = make("li"); how.element.append(make("span", { class: "mark", "aria-hidden": "true" }), make("span", { class: "said" })); return how; },
       (row, it) => { set(row.element, "data-level", it.how); say(row.element.lastElementChild, it.text); });
     showTiles(s); showEndpoints(s); showRefusals(s); showCallers(s); showUpstreams(s); showListeners(s); showConfiguration(s); showFindings(s);
-    show($("lookup"), Boolean(s.decisions));
+    show($("lookup"), true);
   }
 
   function take(s) {

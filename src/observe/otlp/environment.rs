@@ -89,6 +89,7 @@ pub fn read(env: Environment<'_>) -> Telemetry {
     {
         return Telemetry::default();
     }
+    reader.propagators();
     let traces = reader.traces();
     let metrics = reader.metrics();
     Telemetry {
@@ -182,6 +183,21 @@ impl Reader<'_> {
             every: self.millis("OTEL_METRIC_EXPORT_INTERVAL", 60_000),
             patience: self.millis("OTEL_METRIC_EXPORT_TIMEOUT", 30_000),
         })
+    }
+
+    /// Contexts of W3C always travel on, and baggage as any field does; others do not.
+    fn propagators(&mut self) {
+        let name = "OTEL_PROPAGATORS";
+        let Some(asked) = self.text(name) else {
+            return;
+        };
+        let is_here = |it: &str| matches!(it, "tracecontext" | "baggage");
+        let asked: Vec<&str> = asked.split(',').map(str::trim).collect();
+        if !asked.contains(&"tracecontext") || !asked.iter().all(|it| is_here(it)) {
+            self.note(format!(
+                "{name} is not followed here: trace contexts of W3C travel on, and no other kind is known"
+            ));
+        }
     }
 
     fn destination(&mut self, signal: &str, path: &str) -> Option<Destination> {
@@ -388,6 +404,7 @@ mod tests {
             ("OTEL_EXPORTER_OTLP_CERTIFICATE", "ca.pem"),
             ("OTEL_METRICS_EXPORTER", "otlp"),
             ("OTEL_METRIC_EXPORT_INTERVAL", "1000"),
+            ("OTEL_PROPAGATORS", "tracecontext, baggage"),
             ("OTEL_BSP_MAX_QUEUE_SIZE", "100"),
             ("OTEL_BSP_SCHEDULE_DELAY", "10"),
         ]);
@@ -469,6 +486,9 @@ mod tests {
             ("OTEL_TRACES_SAMPLER", "sometimes", true),
             ("OTEL_TRACES_SAMPLER_ARG", "2", true),
             ("OTEL_BSP_SCHEDULE_DELAY", "soon", true),
+            ("OTEL_PROPAGATORS", "b3", true),
+            ("OTEL_PROPAGATORS", "none", true),
+            ("OTEL_PROPAGATORS", "tracecontext,jaeger", true),
             ("OTEL_BSP_MAX_QUEUE_SIZE", "0", true),
         ] {
             let mut variables = vec![AT, (name, value)];

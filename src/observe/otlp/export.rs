@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::collector::{Collector, Refused};
-use super::environment::{Push, Telemetry, Traces};
+use super::environment::{Destination, Push, Telemetry, Traces};
 use super::metrics::{self, Between, attribute, scope};
 use super::sampler::Sampler;
 use super::span::field;
@@ -48,10 +48,11 @@ pub struct Sources {
 }
 
 impl Export {
-    /// Starts to export what is asked for. Where nothing is, this does nothing.
+    /// Starts to export what is asked for. Where nothing is, this does nothing. A signal whose collector
+    /// cannot be spoken to at all is told of and left out: calls do not depend on it.
     ///
     /// # Errors
-    /// The roots of the collector's certificate cannot be read, or no thread started.
+    /// No thread started.
     pub fn start(telemetry: Telemetry, sources: Sources) -> io::Result<Self> {
         let mut export = Self {
             tracing: None,
@@ -66,16 +67,19 @@ impl Export {
             ..Resource::default()
         };
         let mut traces = None;
-        if let Some(asked) = telemetry.traces {
+        if let Some(asked) = telemetry.traces
+            && let Some(collector) = Line::to(&asked.to, "traces")
+        {
             let desk = Desk::new(asked.queue, asked.batch, sources.dropped);
             export.tracing = Some((Arc::clone(&desk), asked.sampler));
-            traces = Some(SpanExport::new(asked, desk, &resource)?);
+            traces = Some(SpanExport::new(asked, collector, desk, &resource));
         }
         let mut pushes = None;
-        if let Some(asked) = telemetry.metrics {
-            let collector = Collector::new(asked.to.clone())?;
+        if let Some(asked) = telemetry.metrics
+            && let Some(collector) = Line::to(&asked.to, "metrics")
+        {
             pushes = Some(MetricExport {
-                collector: Line::new(collector, "metrics"),
+                collector,
                 asked,
                 render: sources.metrics,
                 resource,
@@ -141,11 +145,19 @@ struct Line {
 }
 
 impl Line {
-    const fn new(collector: Collector, what: &'static str) -> Self {
-        Self {
-            collector,
-            what,
-            failing: false,
+    /// Nothing is connected yet. `None`, and said: there is no way to it.
+    fn to(destination: &Destination, what: &'static str) -> Option<Self> {
+        match Collector::new(destination.clone()) {
+            Ok(collector) => Some(Self {
+                collector,
+                what,
+                failing: false,
+            }),
+            Err(error) => {
+                let to = &destination.url;
+                tracing::error!(what, %to, %error, "telemetry cannot be exported");
+                None
+            }
         }
     }
 
@@ -190,19 +202,19 @@ struct SpanExport {
 }
 
 impl SpanExport {
-    fn new(asked: Traces, desk: Arc<Desk>, resource: &Resource) -> io::Result<Self> {
+    fn new(asked: Traces, collector: Line, desk: Arc<Desk>, resource: &Resource) -> Self {
         let as_field = |message: Vec<u8>| {
             let mut out = Vec::with_capacity(message.len() + 4);
             field(&mut out, 1, &message);
             out
         };
-        Ok(Self {
-            collector: Line::new(Collector::new(asked.to.clone())?, "traces"),
+        Self {
+            collector,
             desk,
             resource: as_field(resource.encode_to_vec()),
             scope: as_field(scope().encode_to_vec()),
             asked,
-        })
+        }
     }
 
     async fn serve(mut self, mut orders: mpsc::UnboundedReceiver<Mark>) {
