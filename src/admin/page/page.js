@@ -583,8 +583,9 @@
       if (answer.ok) decisions = (await answer.json()).decisions;
       say($("lookup-none"), answer.ok ? "" : (await answer.text()).trim());
     } catch (error) { say($("lookup-none"), "The gateway does not answer."); }
+    const rule = (it) => it.key + (it.file ? ` (${it.file}:${it.line})` : " (default)");
     const pairs = (it) => Object.entries(it).filter(([, value]) => value !== null && String(value) !== "")
-      .map(([key, value]) => [words(key), typeof value === "object" ? JSON.stringify(value) : value]);
+      .map(([key, value]) => [words(key), key === "rules" ? value.map(rule).join("; ") : typeof value === "object" ? JSON.stringify(value) : value]);
     keep($("lookup-found"), decisions, (it, at) => at, () => {
       const list = make("dl");
       return { element: make("div", { class: "card detail" }, list), list };
