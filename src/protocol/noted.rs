@@ -2,7 +2,7 @@
 //!
 //! No value of a header goes into a log: a version is told as `Major.Minor` where it is one, a list by
 //! the releases whose URIs are in it and the number of other members. What is told is enough for
-//! [`judge`](super::judge) to decide by: a [`Noted`] supplies headers that mean the same to any release.
+//! [`judge`](mod@super::judge) to decide by: a [`Noted`] supplies headers that mean the same to any release.
 
 use crate::protocol::extension::members;
 use crate::protocol::headers::{Supplied, Supplies, VersionLines};

@@ -84,9 +84,12 @@ impl Trace {
         )
     }
 
-    /// The trace and the span under which the request is known here: ours, else the caller's.
+    /// The trace and the span under which the request can be found: ours, else the caller's. One that begins
+    /// here and is not recorded is nowhere to be found.
     pub(super) fn shown(&self) -> Option<Context> {
-        self.own.map(|own| own.call).or(self.given)
+        let own = self.own.map(|own| own.call);
+        own.filter(|own| own.is_sampled() || self.given.is_some())
+            .or(self.given)
     }
 
     /// The spans to be exported: the call's, the caller's, that of its way to the dealer.

@@ -374,6 +374,12 @@ fn who_samples_decides_and_the_dealer_is_told() {
         let arrived = upstream.take().head.one("traceparent").unwrap().to_owned();
         let is_sampled = arrived.ends_with("-01");
         assert_eq!(is_sampled, recorded > 0, "{sampler} {arrived}");
+        // The log names what can be found: the caller's trace, recorded here or not.
+        assert_eq!(gateway.last_line()["trace_id"], TRACE);
+        gateway.post(call("2"));
+        let is_found = gateway.last_line().get("trace_id").is_some();
+        assert_eq!(is_found, sampler.ends_with("always_on"), "{sampler}");
+        upstream.take();
         assert!(
             arrived.contains(TRACE) && !arrived.contains(CALLER),
             "{arrived}"

@@ -1,14 +1,18 @@
 //! Decides how a collector is spoken to: OTLP over HTTP, one request at a time, on a connection that is
 //! kept. Must never show its headers: they hold credentials.
 
+use std::convert::Infallible;
 use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HOST, HeaderValue, RETRY_AFTER, USER_AGENT};
 use http::{Method, Request, Response, StatusCode};
-use http_body_util::{BodyExt, Full, Limited};
+use http_body::{Body, Frame, SizeHint};
+use http_body_util::{BodyExt, Limited};
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::pem::PemObject;
@@ -27,7 +31,38 @@ const LARGEST: usize = 64 << 10;
 pub(super) struct Collector {
     to: Destination,
     tls: Option<TlsConnector>,
-    open: Option<SendRequest<Full<Bytes>>>,
+    open: Option<SendRequest<Message>>,
+}
+
+/// What is posted: two pieces, of which the second may be empty. Clones share them.
+#[derive(Clone, Debug)]
+pub(super) struct Message([Bytes; 2]);
+
+impl Message {
+    pub(super) const fn of(first: Bytes, second: Bytes) -> Self {
+        Self([first, second])
+    }
+}
+
+impl Body for Message {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let next = self.0.iter_mut().find(|piece| !piece.is_empty());
+        Poll::Ready(next.map(|piece| Ok(Frame::data(std::mem::take(piece)))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.iter().all(Bytes::is_empty)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.0.iter().map(|piece| piece.len() as u64).sum())
+    }
 }
 
 /// Why something was not taken.
@@ -83,7 +118,7 @@ impl Collector {
     ///
     /// # Errors
     /// It was not taken.
-    pub(super) async fn post(&mut self, message: Bytes) -> Result<Bytes, Refused> {
+    pub(super) async fn post(&mut self, message: Message) -> Result<Bytes, Refused> {
         let answer = timeout(self.to.timeout, self.exchange(message)).await;
         let answer = answer.unwrap_or_else(|_| Err(Refused::for_now("no answer in time")));
         if answer.is_err() {
@@ -92,7 +127,7 @@ impl Collector {
         answer
     }
 
-    async fn exchange(&mut self, message: Bytes) -> Result<Bytes, Refused> {
+    async fn exchange(&mut self, message: Message) -> Result<Bytes, Refused> {
         let mut kept = self.open.take();
         if let Some(sender) = &mut kept
             && sender.ready().await.is_err()
@@ -117,7 +152,7 @@ impl Collector {
         judged(&Response::from_parts(head, ())).map(|()| body)
     }
 
-    fn request(&self, message: Bytes) -> http::Result<Request<Full<Bytes>>> {
+    fn request(&self, message: Message) -> http::Result<Request<Message>> {
         let url = &self.to.url;
         let target = url.path_and_query().map_or("/", |it| it.as_str());
         let authority = url.authority().map_or("", |it| it.as_str());
@@ -131,10 +166,10 @@ impl Collector {
             let agent = concat!("forecourt/", env!("CARGO_PKG_VERSION"));
             headers.insert(USER_AGENT, HeaderValue::from_static(agent));
         }
-        request.header(HOST, authority).body(Full::new(message))
+        request.header(HOST, authority).body(message)
     }
 
-    async fn connect(&self) -> io::Result<SendRequest<Full<Bytes>>> {
+    async fn connect(&self) -> io::Result<SendRequest<Message>> {
         let url = &self.to.url;
         let host = url.host().unwrap_or_default();
         let host = host
@@ -156,7 +191,7 @@ impl Collector {
     }
 }
 
-async fn open<T>(transport: T) -> io::Result<SendRequest<Full<Bytes>>>
+async fn open<T>(transport: T) -> io::Result<SendRequest<Message>>
 where
     T: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
 {

@@ -11,16 +11,16 @@ use bytes::Bytes;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceResponse;
 use opentelemetry_proto::tonic::resource::v1::Resource;
 use prometheus_client::metrics::counter::Counter;
-use prost::Message;
+use prost::Message as _;
 use tokio::runtime;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::collector::{Collector, Refused};
+use super::collector::{Collector, Message, Refused};
 use super::environment::{Destination, Push, Telemetry, Traces};
 use super::metrics::{self, Between, attribute, scope};
 use super::sampler::Sampler;
-use super::span::field;
+use super::span::{field, framed, open};
 use super::spans::{Desk, Tracer};
 use crate::observe::clock::WallClock;
 
@@ -162,7 +162,7 @@ impl Line {
     }
 
     /// Sends one message, again and again until it is taken, given up, or `patience` is over.
-    async fn send(&mut self, message: Bytes, patience: Duration) -> Option<Bytes> {
+    async fn send(&mut self, message: Message, patience: Duration) -> Option<Bytes> {
         let deadline = Instant::now() + patience;
         let mut pause = SOON;
         loop {
@@ -228,7 +228,9 @@ impl SpanExport {
                 },
             };
             for (spans, _) in self.desk.take() {
+                let spans = Bytes::from(spans);
                 for (batch, count) in batches(&spans, self.asked.batch) {
+                    let batch = spans.slice_ref(batch);
                     self.send(batch, count).await;
                 }
             }
@@ -236,7 +238,7 @@ impl SpanExport {
         }
     }
 
-    async fn send(&mut self, spans: &[u8], count: usize) {
+    async fn send(&mut self, spans: Bytes, count: usize) {
         let message = self.message(spans);
         match self.collector.send(message, self.asked.patience).await {
             None => self.desk.lost(count),
@@ -254,17 +256,17 @@ impl SpanExport {
         }
     }
 
-    /// An `ExportTraceServiceRequest` of spans that are fields of `ScopeSpans`.
-    fn message(&self, spans: &[u8]) -> Bytes {
-        let mut scoped = Vec::with_capacity(self.scope.len() + spans.len());
-        scoped.extend_from_slice(&self.scope);
-        scoped.extend_from_slice(spans);
-        let mut of_resource = Vec::with_capacity(self.resource.len() + scoped.len() + 8);
-        of_resource.extend_from_slice(&self.resource);
-        field(&mut of_resource, 2, &scoped);
-        let mut message = Vec::with_capacity(of_resource.len() + 8);
-        field(&mut message, 1, &of_resource);
-        message.into()
+    /// An `ExportTraceServiceRequest` of spans that are fields of `ScopeSpans`: what stands before them, and
+    /// the spans, which are not copied.
+    fn message(&self, spans: Bytes) -> Message {
+        let scoped = self.scope.len() + spans.len();
+        let of_resource = self.resource.len() + framed(scoped);
+        let mut head = Vec::with_capacity(self.resource.len() + self.scope.len() + 16);
+        open(&mut head, 1, of_resource);
+        head.extend_from_slice(&self.resource);
+        open(&mut head, 2, scoped);
+        head.extend_from_slice(&self.scope);
+        Message::of(Bytes::from(head), spans)
     }
 }
 
@@ -324,7 +326,7 @@ impl MetricExport {
             };
             let request = metrics::request(&(self.render)(), self.resource.clone(), between);
             // What is not taken is told by the next, which counts it as well.
-            let message = request.encode_to_vec().into();
+            let message = Message::of(request.encode_to_vec().into(), Bytes::new());
             self.collector.send(message, self.asked.patience).await;
             drop(mark);
         }

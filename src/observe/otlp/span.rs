@@ -253,14 +253,19 @@ fn cut(text: &str) -> &str {
 }
 
 /// The length of a field with a tag below 16 and so many bytes.
-const fn framed(length: usize) -> usize {
+pub(super) const fn framed(length: usize) -> usize {
     1 + encoded_len_varint(length as u64) + length
+}
+
+/// The beginning of a field of so many bytes, which follow.
+pub(super) fn open(out: &mut Vec<u8>, tag: u32, length: usize) {
+    encode_key(tag, WireType::LengthDelimited, out);
+    encode_varint(length as u64, out);
 }
 
 /// A field of bytes.
 pub(super) fn field(out: &mut Vec<u8>, tag: u32, bytes: &[u8]) {
-    encode_key(tag, WireType::LengthDelimited, out);
-    encode_varint(bytes.len() as u64, out);
+    open(out, tag, bytes.len());
     out.extend_from_slice(bytes);
 }
 
@@ -293,11 +298,25 @@ fn attribute(out: &mut Vec<u8>, key: &str, value: usize) {
 }
 
 fn word(out: &mut Vec<u8>, key: &str, value: Option<&str>) {
-    if let Some(value) = value {
-        let value = cut(value);
-        attribute(out, key, framed(value.len()));
-        field(out, 1, value.as_bytes());
+    let Some(value) = value.map(cut) else {
+        return;
+    };
+    // Nearly all: every length is one byte.
+    let lengths = [
+        key.len(),
+        2 + value.len(),
+        value.len(),
+        6 + key.len() + value.len(),
+    ];
+    if let [Ok(key_length), Ok(any), Ok(length), Ok(all @ ..128)] = lengths.map(u8::try_from) {
+        out.extend_from_slice(&[9 << 3 | 2, all, 1 << 3 | 2, key_length]);
+        out.extend_from_slice(key.as_bytes());
+        out.extend_from_slice(&[2 << 3 | 2, any, 1 << 3 | 2, length]);
+        out.extend_from_slice(value.as_bytes());
+        return;
     }
+    attribute(out, key, framed(value.len()));
+    field(out, 1, value.as_bytes());
 }
 
 /// Text from traffic, which may be no text.

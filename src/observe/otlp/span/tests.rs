@@ -258,3 +258,16 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn texts_of_every_length_are_whole() {
+    for length in 0..=MOST {
+        let text = "x".repeat(length);
+        let mut line = Line::new(Timestamp::UNIX_EPOCH, Outcome::Ok);
+        line.caller = Some(&text);
+        assert_eq!(
+            attributes(&decoded(&line, &recorded())[0])["forecourt.caller"],
+            text
+        );
+    }
+}
