@@ -205,8 +205,11 @@ impl Guardian {
 
     /// Another generation serves.
     fn begin(&mut self, now: Instant, look: Look) {
-        let before = self.generation;
-        let unfinished = self.watch.take();
+        // Numbers go up by one. One that came and went between two looks was never seen: it is what is
+        // gone back to, and what was seen before it says whether all was well.
+        let before = look.generation.saturating_sub(1);
+        let was_seen = before == self.generation;
+        let unfinished = self.watch.take().filter(|_| was_seen);
         self.watch = look.guard.filter(|_| !look.is_rollback).map(|guard| {
             let of_before = self.recent(guard.window);
             // One that fails itself and was not taken back yet is no measure, and no refuge.

@@ -98,6 +98,24 @@ fn too_many_failures_after_a_swap_go_back_to_the_one_before() {
 }
 
 #[test]
+fn what_came_and_went_between_two_looks_is_what_is_gone_back_to() {
+    let mut scene = Scene::new();
+    assert_eq!(scene.pass(60, 1000, 10), None);
+    scene.generation += 1;
+    scene.swap(false);
+    let (to, figures) = scene.pass(10, 400, 200).expect("half of them fail");
+    assert_eq!((to, figures.generation), (2, 3));
+    // Also while one that fails is still watched.
+    let mut scene = Scene::new();
+    scene.swap(false);
+    assert_eq!(scene.pass(1, 90, 0), None);
+    scene.generation += 1;
+    scene.swap(false);
+    let (to, _) = scene.pass(10, 400, 200).expect("half of them fail");
+    assert_eq!(to, 3);
+}
+
+#[test]
 fn at_the_ratio_it_stays_and_above_it_it_goes() {
     for (failed, goes) in [(49, false), (50, false), (52, true)] {
         let mut scene = Scene::new();
