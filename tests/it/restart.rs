@@ -53,6 +53,7 @@ const WHOLE: Scale = Scale {
 };
 
 #[test]
+#[ignore = "cuts calls that take longer than 300 ms, as they do beside all other tests; .ci/run runs it alone"]
 fn nothing_is_lost_and_nothing_goes_astray() {
     under_load(&SOME);
 }
